@@ -1,0 +1,36 @@
+"""unmix: why gradient descent mixes features that a robust network should keep apart.
+
+Public names are loaded when they are first used; importing unmix imports no torch.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_NAMES = {
+    "Experiment": "unmix.experiment",
+    "Samples": "unmix.experiment",
+    "Run": "unmix.experiment",
+    "run": "unmix.experiment",
+    "Clusters": "unmix.data.clusters",
+    "TwoLayer": "unmix.nets.two_layer",
+    "KClass": "unmix.nets.k_class",
+    "FeatureAveraging": "unmix.nets.constructed",
+    "FeatureDecoupling": "unmix.nets.constructed",
+    "NonRobustMultiClass": "unmix.nets.constructed",
+    "GradientDescent": "unmix.train.descent",
+    "NoTraining": "unmix.train.descent",
+    "Record": "unmix.train.base",
+}
+__all__ = list(_NAMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        return getattr(import_module(_NAMES[name]), name)
+    raise AttributeError(f"module 'unmix' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_NAMES])

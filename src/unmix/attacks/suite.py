@@ -1,0 +1,32 @@
+"""Suites: the union of attacks, point by point. Robustness is judged on the union."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from unmix.attacks.base import Attack, Attacked, attack
+from unmix.attacks.directions import AverageDirection, NearestOpposite, RandomDirections
+from unmix.attacks.gradient import PGD
+from unmix.experiment import Run
+from unmix.spec import Spec
+
+
+class SuiteL2(Spec):
+    """Both closed-form directions and PGD with restarts; PGD from the clean point and random
+    directions run beside them as controls."""
+
+    kind: Literal["suite-l2"] = "suite-l2"
+    pgd: PGD = PGD()
+
+    @property
+    def members(self) -> tuple[Attack, ...]:
+        return AverageDirection(), NearestOpposite(), self.pgd
+
+    @property
+    def controls(self) -> tuple[Attack, ...]:
+        return PGD(start="clean", restarts=1), RandomDirections()
+
+    def curve(self, run: Run, radii: Sequence[float], points: int | None = None) -> Attacked:
+        """The union over many radii (in input units) at once."""
+        return attack(run, self.members, radii, points=points, control=self.controls)

@@ -1,0 +1,142 @@
+"""The table of contents: every name that a user may write, and where it lives.
+
+A member is one file and one line here. Nothing is imported until it is asked for, so reading the
+catalog costs no torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from unmix.errors import UnknownName, nearest
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a name lives ("module:attribute") and one line on what it is."""
+
+    target: str
+    summary: str
+
+    def load(self) -> Any:
+        module, attribute = self.target.split(":")
+        return getattr(import_module(module), attribute)
+
+
+CATALOG: dict[str, dict[str, Entry]] = {
+    "papers": {
+        "averaging": Entry(
+            "unmix.papers.averaging:PAPER",
+            "Feature Averaging (Li, Pan, Lyu, Li): GD learns the average of a label's clusters",
+        ),
+    },
+    "data": {
+        "clusters": Entry(
+            "unmix.data.clusters:Clusters",
+            "k Gaussian clusters around (nearly) orthogonal centres, two labels",
+        ),
+    },
+    "nets": {
+        "two-layer": Entry(
+            "unmix.nets.two_layer:TwoLayer",
+            "binary ReLU net, second layer frozen at +-1/m, first layer and biases trained",
+        ),
+        "k-class": Entry(
+            "unmix.nets.k_class:KClass",
+            "h ReLU neurons a class, softmax; its probabilities' difference is the binary label",
+        ),
+        "feature-averaging": Entry(
+            "unmix.nets.constructed:FeatureAveraging",
+            "f_FA: one neuron a label, along the sum of the label's centres (Def 4.1, D.1)",
+        ),
+        "feature-decoupling": Entry(
+            "unmix.nets.constructed:FeatureDecoupling",
+            "f_FD: one neuron a cluster with a threshold -beta d (Thm D.3)",
+        ),
+        "non-robust-multi-class": Entry(
+            "unmix.nets.constructed:NonRobustMultiClass",
+            "the accurate, averaging k-class net of Prop 4.8",
+        ),
+    },
+    "train": {
+        "gradient-descent": Entry(
+            "unmix.train.descent:GradientDescent", "full-batch gradient descent"
+        ),
+        "none": Entry("unmix.train.descent:NoTraining", "keep the initial (constructed) weights"),
+    },
+    "probes": {
+        "cosines": Entry(
+            "unmix.probes.alignment:cosines", "cosines between neurons and centres (Fig 2)"
+        ),
+        "margins": Entry(
+            "unmix.probes.margins:margins", "margin gaps and loss-derivative ratios (Lemma 5.3)"
+        ),
+        "activation": Entry(
+            "unmix.probes.activation:activation", "activation sets and dead neurons (Lemma 5.5)"
+        ),
+        "decomposition": Entry(
+            "unmix.probes.decomposition:decomposition",
+            "w = w0 + lambda mu/|mu|^2 + sigma xi/|xi|^2 (Lemmas 5.1, 5.2)",
+        ),
+        "weight-error": Entry(
+            "unmix.probes.weight_error:weight_error",
+            "sqrt(d) |w - lambda sum mu/|mu|^2| and its four pieces (Lemma B.25)",
+        ),
+        "inner-products": Entry(
+            "unmix.probes.inner_products:inner_products",
+            "how well lambda, sigma stand for <w, mu>, <w, xi> and margins (B.11 to B.14, B.26)",
+        ),
+        "averaging-distance": Entry(
+            "unmix.probes.averaging_distance:averaging_distance",
+            "sup over the sphere of |C f_FA - f| (Thm 4.6)",
+        ),
+        "assumptions": Entry(
+            "unmix.probes.assumptions:assumptions",
+            "which conditions of the theorems a run meets, and by what factor",
+        ),
+    },
+    "attacks": {
+        "average-direction": Entry(
+            "unmix.attacks.directions:AverageDirection",
+            "along -y (sum of positive centres - sum of negative centres), Remark 4.2",
+        ),
+        "nearest-opposite": Entry(
+            "unmix.attacks.directions:NearestOpposite",
+            "towards each centre of the other label (the decoupling direction)",
+        ),
+        "pgd": Entry(
+            "unmix.attacks.gradient:PGD",
+            "projected gradient steps on the log-form margin, restarts in the neurons' span",
+        ),
+        "random": Entry(
+            "unmix.attacks.directions:RandomDirections", "random directions: the control"
+        ),
+        "suite-l2": Entry("unmix.attacks.suite:SuiteL2", "union of all l2 attacks, point by point"),
+    },
+}
+
+
+def names(family: str) -> list[str]:
+    """Names of a family, in the order of the catalog."""
+    return list(_family(family))
+
+
+def find(family: str, name: str) -> Entry:
+    """The entry of a name; an unknown one is an error that names the nearest."""
+    members = _family(family)
+    if name not in members:
+        raise UnknownName(f"there is no {family} entry {name!r}", nearest(name, members))
+    return members[name]
+
+
+def load(family: str, name: str) -> Any:
+    """Import and return the member behind a name."""
+    return find(family, name).load()
+
+
+def _family(family: str) -> dict[str, Entry]:
+    if family not in CATALOG:
+        raise UnknownName(f"there is no family {family!r}", nearest(family, CATALOG))
+    return CATALOG[family]

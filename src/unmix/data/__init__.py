@@ -1,0 +1,1 @@
+"""Distributions: what the networks are trained on."""

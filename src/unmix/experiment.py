@@ -1,0 +1,223 @@
+"""Experiment -> Run: the only place where data, net and training are wired together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal
+
+import torch
+from jaxtyping import Float
+from pydantic import Field, field_validator, model_validator
+from torch import Tensor
+
+from unmix.data.base import Batch
+from unmix.data.clusters import Clusters
+from unmix.errors import SpecError
+from unmix.nets.base import Model, Params
+from unmix.spec import AnySpec, Kind, Spec
+from unmix.train.base import Stop, Trace
+from unmix.train.descent import Checkpoint, Descent, Hooks, NoTraining
+
+# Replicas are trained together until their data and Gram matrices fill this many bytes.
+MEMORY = 3 * 2**30
+
+
+class Samples(Spec):
+    """How many points a seed: for training, and held out for attacks and accuracies."""
+
+    train: int = Field(1000, ge=1)
+    test: int = Field(200, ge=1)
+
+
+class Experiment(Spec):
+    """All that a run depends on. Equal experiments have equal digests and equal results."""
+
+    data: Annotated[AnySpec, Kind("data")]
+    net: Annotated[AnySpec, Kind("nets")]
+    train: Annotated[AnySpec, Kind("train")]
+    samples: Samples = Samples()
+    seeds: tuple[int, ...] = (0,)
+    dtype: Literal["float32", "float64"] = "float64"
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _listed(cls, seeds: object) -> object:
+        return tuple(seeds) if isinstance(seeds, range | list) else seeds
+
+    @model_validator(mode="after")
+    def _runnable(self) -> Experiment:
+        if not self.seeds:
+            raise ValueError("seeds: expected at least one seed, got none")
+        if len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
+            raise ValueError("seeds: expected distinct non-negative integers")
+        self.net.classes(self.data)  # raises where labels and clusters do not fit
+        return self
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        return torch.float32 if self.dtype == "float32" else torch.float64
+
+    def with_(self, *assignments: str) -> Experiment:
+        """A copy with `a.b=v` assignments applied."""
+        changed = self
+        for assignment in assignments:
+            changed = changed.override(assignment)
+        return changed
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished training: never mutated; a repair returns a new run that names its parent."""
+
+    experiment: Experiment
+    params: Params
+    trace: Trace
+    folder: Path | None = None
+    parent: str | None = None
+
+    @property
+    def data(self) -> Clusters:
+        return self.experiment.data
+
+    @property
+    def replicas(self) -> int:
+        return len(self.experiment.seeds)
+
+    @cached_property
+    def model(self) -> Model:
+        return Model(self.experiment.net, self.data, self.params)
+
+    @cached_property
+    def initial(self) -> Params:
+        e = self.experiment
+        return _moved(e.net.init(self.data, e.seeds, e.torch_dtype), self.params["w"].device)
+
+    @cached_property
+    def centres(self) -> Float[Tensor, "R k d"]:
+        return self.data.centres(self.experiment.seeds, self.params["w"].dtype)
+
+    @cached_property
+    def train_batch(self) -> Batch:
+        return self._sample(self.experiment.samples.train, "train")
+
+    @cached_property
+    def test_batch(self) -> Batch:
+        return self._sample(self.experiment.samples.test, "test")
+
+    def fresh(self, n: int) -> Batch:
+        """The first n held-out points of each seed."""
+        return self._sample(n, "test")
+
+    def _sample(self, n: int, purpose: str) -> Batch:
+        e = self.experiment
+        return self.data.sample(e.seeds, n, purpose, e.torch_dtype)
+
+
+@dataclass(frozen=True)
+class Supervisor:
+    """What a caller may do while a run is under way: watch it, save its state, give one back."""
+
+    progress: Callable[[int, int], None] = lambda done, total: None
+    wants_checkpoint: Callable[[], bool] = lambda: False
+    save: Callable[[str, Checkpoint], None] = lambda part, state: None
+    load: Callable[[str], Checkpoint | None] = lambda part: None
+
+
+def run(
+    experiment: Experiment,
+    *,
+    device: str = "auto",
+    threads: int | None = None,
+    supervisor: Supervisor | None = None,
+) -> Run:
+    """Train every seed of an experiment and return the run, in memory."""
+    supervisor = supervisor or Supervisor()
+    place = pick_device(device)
+    parts = list(_parts(experiment))
+    total = len(parts) * max(experiment.train.steps, 1)
+    with _threads(threads):
+        done = []
+        for index, seeds in enumerate(parts):
+            watched = replace(
+                supervisor, progress=_shifted(supervisor, index * total // len(parts), total)
+            )
+            done.append(_train(experiment.model_copy(update={"seeds": seeds}), place, watched))
+    supervisor.progress(total, total)
+    return Run(experiment, _joined([p for p, _ in done]), _joined_traces([t for _, t in done]))
+
+
+def pick_device(name: str) -> torch.device:
+    """ "auto" is a GPU if there is one, else the CPU."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise SpecError(f"device {name!r} cannot be used: {reason}", "try --device cpu") from None
+    return device
+
+
+def _train(
+    experiment: Experiment, device: torch.device, supervisor: Supervisor
+) -> tuple[Params, Trace]:
+    data, net, dtype = experiment.data, experiment.net, experiment.torch_dtype
+    batch = data.sample(experiment.seeds, experiment.samples.train, "train", dtype)
+    batch = Batch(batch.x.to(device), batch.y.to(device), batch.cluster.to(device))
+    params = _moved(net.init(data, experiment.seeds, dtype), device)
+    descent = Descent(experiment.train, net, data, params, batch)
+    part = "-".join(str(seed) for seed in (experiment.seeds[0], experiment.seeds[-1]))
+    if (state := supervisor.load(part)) is not None:
+        descent.resume(state)
+    hooks = Hooks(
+        progress=lambda step: supervisor.progress(step, experiment.train.steps),
+        wants_checkpoint=supervisor.wants_checkpoint,
+        checkpoint=lambda state: supervisor.save(part, state),
+    )
+    params, trace = descent.run(hooks)
+    return _moved(params, "cpu"), replace(trace, final=_moved(trace.final, "cpu"))
+
+
+def _shifted(supervisor: Supervisor, before: int, total: int) -> Callable[[int, int], None]:
+    """Progress of one part as progress of the whole."""
+    return lambda step, _: supervisor.progress(before + step, total)
+
+
+def _parts(experiment: Experiment) -> Iterator[tuple[int, ...]]:
+    """Seeds in groups whose training fits into MEMORY; replicas share nothing, so groups agree."""
+    n, d = experiment.samples.train, experiment.data.d
+    size = 4 if experiment.dtype == "float32" else 8
+    gram = n * n if not isinstance(experiment.train, NoTraining) and n < 2 * d else 0
+    together = max(1, int(MEMORY // (size * (2 * n * d + gram))))
+    for first in range(0, len(experiment.seeds), together):
+        yield experiment.seeds[first : first + together]
+
+
+@contextmanager
+def _threads(threads: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    if threads is not None:
+        torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _moved(tensors: Params, device: torch.device | str) -> Params:
+    return {name: t.to(device) for name, t in tensors.items()}
+
+
+def _joined(parts: Sequence[Params]) -> Params:
+    return {name: torch.cat([p[name] for p in parts]) for name in parts[0]}
+
+
+def _joined_traces(parts: Sequence[Trace]) -> Trace:
+    stops: tuple[Stop, ...] = tuple(stop for part in parts for stop in part.stops)
+    columns = _joined([part.columns for part in parts])
+    return Trace(parts[0].steps, columns, stops, _joined([part.final for part in parts]))

@@ -1,0 +1,1 @@
+"""Networks: the papers' learners and the classifiers that they construct by hand."""

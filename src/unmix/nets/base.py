@@ -1,0 +1,137 @@
+"""Two-layer ReLU networks with a frozen second layer: all nets of the feature-averaging paper.
+
+    z = W x + b  [M],     outputs = relu(z) A  [C],     decision f = outputs                (C = 1)
+                                                        f = LSE_{J+} - LSE_{J-} of outputs  (C > 1)
+
+The predicted label is +1 iff f > 0, so a tie is a -1 (sgn(0) = -1 in the paper). For C > 1 the sign
+of f is that of the difference of softmax probabilities, which saturates and must not be attacked.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from unmix.data.base import Batch
+from unmix.data.clusters import Clusters
+from unmix.spec import Spec
+
+Params = dict[str, Tensor]
+
+
+class Net(Spec, ABC):
+    """A family of two-layer nets; a member says its width, its start and its readout."""
+
+    @abstractmethod
+    def neurons(self, data: Clusters) -> int:
+        """M."""
+
+    @abstractmethod
+    def init(self, data: Clusters, seeds: Sequence[int], dtype: torch.dtype) -> Params:
+        """First-layer weights `w` [R M d] and, where the net has biases, `b` [R M]."""
+
+    @abstractmethod
+    def readout(self, data: Clusters) -> Float[Tensor, "M C"]:
+        """The frozen second layer A."""
+
+    def classes(self, data: Clusters) -> Int[Tensor, " k"] | None:
+        """Output that stands for each cluster, or None for a one-output (binary) net."""
+        return None
+
+    def targets(self, data: Clusters, batch: Batch) -> Tensor:
+        """What the loss compares the outputs with: labels y, or class indices."""
+        classes = self.classes(data)
+        return batch.y if classes is None else classes.to(batch.cluster.device)[batch.cluster]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A net with parameters: what attacks, probes and certificates look at."""
+
+    net: Net
+    data: Clusters
+    params: Params
+
+    @property
+    def w(self) -> Float[Tensor, "R M d"]:
+        return self.params["w"]
+
+    @cached_property
+    def b(self) -> Float[Tensor, "R M"]:
+        return self.params["b"] if "b" in self.params else self.w.new_zeros(self.w.shape[:2])
+
+    @cached_property
+    def readout(self) -> Float[Tensor, "M C"]:
+        return self.net.readout(self.data).to(self.w)
+
+    @cached_property
+    def class_signs(self) -> Float[Tensor, " C"] | None:
+        """Label of each output, for nets with more than one."""
+        classes = self.net.classes(self.data)
+        if classes is None:
+            return None
+        signs = torch.zeros(int(classes.max()) + 1, dtype=self.w.dtype)
+        signs[classes] = self.data.signs.to(self.w.dtype)
+        return signs.to(self.w.device)
+
+    @cached_property
+    def neuron_signs(self) -> Float[Tensor, " M"]:
+        """Label that each neuron votes for."""
+        signs = self.class_signs
+        return (self.readout.sum(1) if signs is None else self.readout @ signs).sign()
+
+    def double(self) -> Model:
+        return Model(self.net, self.data, {k: v.double() for k, v in self.params.items()})
+
+    def preactivations(self, x: Float[Tensor, "R n d"]) -> Float[Tensor, "R n M"]:
+        return torch.baddbmm(self.b.unsqueeze(1), x, self.w.transpose(1, 2))
+
+    def outputs(self, x: Float[Tensor, "R n d"]) -> Float[Tensor, "R n C"]:
+        return self.preactivations(x).relu() @ self.readout
+
+    def decision(self, x: Float[Tensor, "R n d"]) -> Float[Tensor, "R n"]:
+        """f(x), in log form for softmax nets."""
+        return self.decide(self.preactivations(x))
+
+    def decide(self, z: Float[Tensor, "*p M"]) -> Float[Tensor, "*p"]:
+        """f as a function of the pre-activations."""
+        outputs = z.relu() @ self.readout
+        signs = self.class_signs
+        if signs is None:
+            return outputs[..., 0]
+        return outputs[..., signs > 0].logsumexp(-1) - outputs[..., signs < 0].logsumexp(-1)
+
+    def slope(self, z: Float[Tensor, "*p M"]) -> Float[Tensor, "*p M"]:
+        """df/dz, by hand: A, or A (softmax_{J+} - softmax_{J-}), where the neuron is on."""
+        signs = self.class_signs
+        on = (z >= 0).to(z)
+        if signs is None:
+            return on * self.readout[:, 0]
+        outputs = z.relu() @ self.readout
+        pull = torch.zeros_like(outputs)
+        for side in (1, -1):
+            pull[..., signs == side] = side * outputs[..., signs == side].softmax(-1)
+        return on * (pull @ self.readout.T)
+
+    def predict(self, x: Float[Tensor, "R n d"]) -> Float[Tensor, "R n"]:
+        return sign(self.decision(x))
+
+    def accuracy(self, batch: Batch) -> Float[Tensor, " R"]:
+        return (self.predict(batch.x) == batch.y).double().mean(1)
+
+
+def sign(f: Float[Tensor, "*p"]) -> Float[Tensor, "*p"]:
+    """sgn with the paper's convention sgn(0) = -1."""
+    return torch.where(f > 0, torch.ones_like(f), -torch.ones_like(f))
+
+
+def apply_relu(z: Tensor, slope_at_zero: int) -> Tensor:
+    """relu(z) whose autograd slope at 0 is 1 (the paper's convention) or 0 (torch's)."""
+    keep = z >= 0 if slope_at_zero == 1 else z > 0
+    return torch.where(keep, z, torch.zeros_like(z))

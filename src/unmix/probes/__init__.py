@@ -1,0 +1,1 @@
+"""Probes: what did a run learn? Each is a function Run -> Measured."""

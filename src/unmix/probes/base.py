@@ -1,0 +1,39 @@
+"""What a probe returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmix.errors import DataError
+
+
+@dataclass(frozen=True)
+class Measured:
+    """`values`: one number a replica [R]; `arrays`: anything with a leading replica axis."""
+
+    values: dict[str, Float[Tensor, " R"]]
+    arrays: dict[str, Tensor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        sizes = {v.shape[0] for v in (*self.values.values(), *self.arrays.values())}
+        if len(sizes) > 1 or any(v.ndim != 1 for v in self.values.values()):
+            raise DataError("a probe returns one number per replica, and arrays that lead with it")
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.values[name] if name in self.values else self.arrays[name]
+
+    def __str__(self) -> str:
+        lines = []
+        for name, value in self.values.items():
+            spread = value.std() if len(value) > 1 else torch.zeros(())
+            lines.append(f"{name:<28} {value.mean():>12.5g}  (sd {spread:.2g}, R={len(value)})")
+        return "\n".join(lines)
+
+
+def masked_mean(x: Tensor, mask: Tensor) -> Float[Tensor, " R"]:
+    """Mean over all but the first axis, where the mask (without replica axis) holds."""
+    return x[:, mask].mean(1)

@@ -1,0 +1,1 @@
+"""Training: losses, gradient descent, what is recorded and why a run stopped."""
