@@ -7,12 +7,10 @@ a run whose premises failed is failed, not refuted.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
-
-import numpy as np
-from scipy import stats
 
 Status = Literal["confirmed", "supported", "inconclusive", "refuted", "failed", "not-run"]
 Scale = Literal["paper", "reduced", "any", "none"]
@@ -78,9 +76,6 @@ class Sample:
     values: Sequence[float]
     failed_premises: tuple[str, ...] = ()
     note: str = ""
-    # A fitted exponent is one value whose uncertainty comes from the fit over the replicas.
-    interval: tuple[float, float] | None = None
-    replicas: int | None = None
 
 
 @dataclass(frozen=True)
@@ -104,17 +99,17 @@ class Verdict:
 
 def judge(claim: Claim, sample: Sample, scale: Scale, runs: tuple[str, ...] = ()) -> Verdict:
     """The verdict that a sample allows, by the law of who may refute."""
-    values = np.asarray(list(sample.values), dtype=float)
-    replicas = sample.replicas if sample.replicas is not None else len(values)
+    values = [float(v) for v in sample.values]
+    replicas = len(values)
     scale = "any" if claim.kind == "identity" else scale
     if sample.failed_premises:
         why = "premise not met: " + "; ".join(sample.failed_premises)
         return Verdict(claim.name, "failed", why, scale, replicas=replicas, runs=runs)
-    if not len(values) or np.isnan(values).any():
+    if not values or any(math.isnan(v) for v in values):
         why = "the measurement gave no number on every replica"
         return Verdict(claim.name, "failed", why, scale, replicas=replicas, runs=runs)
-    mean = float(values.mean())
-    low, high = sample.interval or confidence(values)
+    mean = sum(values) / replicas
+    low, high = confidence(values)
     status, why = _decide(claim, low, high, scale, replicas)
     why = f"{why}; {sample.note}" if sample.note else why
     return Verdict(claim.name, status, why, scale, mean, low, high, replicas, runs)
@@ -125,13 +120,18 @@ def not_run(claim: Claim, why: str) -> Verdict:
     return Verdict(claim.name, "not-run", why, "none")
 
 
-def confidence(values: np.ndarray) -> tuple[float, float]:
+def confidence(values: Sequence[float]) -> tuple[float, float]:
     """Student-t interval of the mean over replicas."""
-    mean = float(values.mean())
-    if len(values) < 2 or values.std() == 0 or math.isinf(mean):
+    # Imported here because listing claims must not wait for scipy.
+    from scipy.special import stdtrit
+
+    count = len(values)
+    if count < 2 or min(values) == max(values) or any(math.isinf(v) for v in values):
+        mean = sum(values) / count
         return mean, mean
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * stats.sem(values)
-    return mean - float(half), mean + float(half)
+    mean = statistics.fmean(values)
+    half = float(stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * statistics.stdev(values) / count**0.5
+    return mean - half, mean + half
 
 
 def _decide(

@@ -42,9 +42,12 @@ class PGD(Attack):
     def search(self, view: View, radii: Sequence[float]) -> Found:
         best = torch.full_like(view.y, torch.inf)
         v = torch.zeros(len(best), view.basis.shape[2], dtype=best.dtype)
+        # Below margin / Lipschitz no perturbation can succeed: not worth an attempt.
+        safe = view.model.decide(view.z0).abs() / view.model.lipschitz[view.replica]
         for index, eps in enumerate(r for r in radii if r > 0):
             starts = self._starts(view, index, v) * eps
-            best, v = self._improve(view, best.isinf(), torch.full_like(best, eps), starts, best, v)
+            todo = best.isinf() & (safe <= eps)
+            best, v = self._improve(view, todo, torch.full_like(best, eps), starts, best, v)
         if self.start == "span":
             best, v = self._refine(view, best, v)
         delta = torch.einsum("pdr,pr->pd", view.basis[view.replica], v)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from unmix.attacks.base import Attack, Attacked, attack
 from unmix.attacks.directions import AverageDirection, NearestOpposite, RandomDirections
 from unmix.attacks.gradient import PGD
-from unmix.experiment import Run
+from unmix.experiment import Experiment, Run
 from unmix.spec import Spec
 
 
@@ -30,3 +31,17 @@ class SuiteL2(Spec):
     def curve(self, run: Run, radii: Sequence[float], points: int | None = None) -> Attacked:
         """The union over many radii (in input units) at once."""
         return attack(run, self.members, radii, points=points, control=self.controls)
+
+
+@dataclass(frozen=True)
+class AttackPlan:
+    """A suite at radii in units of alpha |mu|, on the first `points` held-out points (or all)."""
+
+    suite: SuiteL2
+    relative_radii: tuple[float, ...]
+    points: int | None = None
+
+    def radii(self, experiment: Experiment) -> tuple[float, ...]:
+        """In the units of the experiment's inputs."""
+        unit = experiment.data.alpha * experiment.data.unit
+        return tuple(radius * unit for radius in self.relative_radii)

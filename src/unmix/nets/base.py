@@ -119,6 +119,15 @@ class Model:
             pull[..., signs == side] = side * outputs[..., signs == side].softmax(-1)
         return on * (pull @ self.readout.T)
 
+    @cached_property
+    def lipschitz(self) -> Float[Tensor, " R"]:
+        """Bounds |f(x) - f(x')| / |x - x'|: sum_r |A_r| |w_r|, or the largest of each side."""
+        per_output = self.w.norm(dim=-1) @ self.readout.abs()
+        signs = self.class_signs
+        if signs is None:
+            return per_output[:, 0]
+        return per_output[:, signs > 0].amax(1) + per_output[:, signs < 0].amax(1)
+
     def predict(self, x: Float[Tensor, "R n d"]) -> Float[Tensor, "R n"]:
         return sign(self.decision(x))
 

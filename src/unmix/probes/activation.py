@@ -32,7 +32,7 @@ def activation(run: Run) -> Measured:
         "start_share_sd": (per_cluster / _sizes(run).unsqueeze(1)).std((1, 2)),
         "start_own_none": ((start * own).sum(1) == 0).to(now).mean(1),
     }
-    return Measured(values, {"dead": dead, "start_counts": per_cluster})
+    return Measured(values, {"dead_neurons": dead, "start_counts": per_cluster})
 
 
 def _on(run: Run, params: dict[str, Tensor]) -> Tensor:

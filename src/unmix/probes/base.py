@@ -19,6 +19,8 @@ class Measured:
     arrays: dict[str, Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if both := self.values.keys() & self.arrays.keys():
+            raise DataError(f"a probe's values and arrays share the names {sorted(both)}")
         sizes = {v.shape[0] for v in (*self.values.values(), *self.arrays.values())}
         if len(sizes) > 1 or any(v.ndim != 1 for v in self.values.values()):
             raise DataError("a probe returns one number per replica, and arrays that lead with it")

@@ -119,6 +119,8 @@ class Descent:
         self.engine.restore(groups["engine"])
         self.coefficients.sums = groups["sum"]
         self.rows = list(state.tensors["rows"]) if "rows" in state.tensors else []
+        if self.rows:
+            self.loss0 = self.rows[0][:, COLUMNS.index("loss")]
         # The row of the step itself is recorded again by the loop.
         self.rows = self.rows[: sum(s < state.step for s in self.steps)]
 
