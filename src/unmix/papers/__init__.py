@@ -1,0 +1,1 @@
+"""The papers: their claims, the settings that decide them, their measures and figures."""

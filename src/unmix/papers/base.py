@@ -1,0 +1,192 @@
+"""What a paper is made of, and the evidence on which its claims are judged.
+
+A paper is a value that names things; nothing heavy is imported until a claim is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+from unmix.claims import Claim, Sample, Scale, Verdict, judge, not_run
+from unmix.errors import UnknownName, UnmixError, nearest
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+    from unmix.attacks.base import Attacked
+    from unmix.experiment import Experiment, Run
+    from unmix.probes.base import Measured
+
+Size = Literal["quick", "paper"]
+
+
+@dataclass(frozen=True)
+class FigureEntry:
+    """A figure of a paper: which settings it needs and the function that draws it."""
+
+    name: str
+    title: str
+    draw: str = ""
+    settings: tuple[str, ...] = ()
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A drawn figure with its numbers (equal-length columns) and the words around it."""
+
+    canvas: Canvas
+    table: dict[str, list[Any]]
+    caption: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An experiment that several claims share; `attack` asks for its robustness, too."""
+
+    experiment: Experiment
+    attack: bool = False
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A source with everything that is judged or drawn; modules are named, not imported."""
+
+    name: str
+    title: str
+    authors: str
+    bibtex: str
+    claims: tuple[Claim, ...]
+    figures: tuple[FigureEntry, ...]
+    package: str
+    notes: tuple[tuple[str, str], ...] = ()
+
+    def settings(self, size: Size) -> dict[str, Setting]:
+        """Every experiment of the paper at one size."""
+        table: dict[str, Setting] = import_module(f"{self.package}.settings").settings(size)
+        return table
+
+    def claim(self, name: str) -> Claim:
+        return _named(name, {c.name: c for c in self.claims}, "claim")
+
+    def figure(self, name: str) -> FigureEntry:
+        return _named(name, {f.name: f for f in self.figures}, "figure")
+
+    def measure(self, claim: Claim, evidence: Evidence) -> Sample:
+        """Take a claim's measurement: `probe.value`, or `module:function` of its measures."""
+        settings = evidence.expand(claim.settings)
+        module, colon, function = claim.measure.partition(":")
+        if colon:
+            measure = getattr(import_module(f"{self.package}.measures.{module}"), function)
+            sample: Sample = measure(evidence, *settings)
+            return sample
+        probe, _, value = claim.measure.partition(".")
+        (setting,) = settings
+        return evidence.sample(setting, evidence.probe(setting, probe)[value])
+
+    def draw(self, figure: FigureEntry, evidence: Evidence) -> Drawing:
+        drawing: Drawing = getattr(import_module(f"{self.package}.figures"), figure.draw)(evidence)
+        return drawing
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where runs and attacks come from: a store, or plain memory in a test."""
+
+    run: Callable[[Experiment], Run]
+    attacked: Callable[[Run], Attacked]
+
+
+@dataclass
+class Evidence:
+    """Runs, probes and attacks of one paper at one size, each obtained once."""
+
+    settings: Mapping[str, Setting]
+    full: Mapping[str, Setting]
+    source: Source
+    runs: dict[str, Run] = field(default_factory=dict)
+    probes: dict[tuple[str, str], Measured] = field(default_factory=dict)
+    attacks: dict[str, Attacked] = field(default_factory=dict)
+
+    def expand(self, settings: tuple[str, ...]) -> tuple[str, ...]:
+        """Names of settings; "binary-k*" stands for every rung of that ladder at this size."""
+        names: list[str] = []
+        for setting in settings:
+            stem = setting.removesuffix("*")
+            rungs = [n for n in self.settings if n.startswith(stem)] if stem != setting else []
+            names += rungs or [setting]
+        return tuple(names)
+
+    def run(self, setting: str) -> Run:
+        if setting not in self.runs:
+            self.runs[setting] = self.source.run(self.settings[setting].experiment)
+        return self.runs[setting]
+
+    def probe(self, setting: str, probe: str) -> Measured:
+        from unmix import catalog
+
+        key = (setting, probe)
+        if key not in self.probes:
+            self.probes[key] = catalog.load("probes", probe)(self.run(setting))
+        return self.probes[key]
+
+    def attacked(self, setting: str) -> Attacked:
+        if setting not in self.attacks:
+            self.attacks[setting] = self.source.attacked(self.run(setting))
+        return self.attacks[setting]
+
+    def sample(self, setting: str, values: Any, note: str = "") -> Sample:
+        """A sample whose premise is that training finished on every replica."""
+        stopped = self.run(setting).trace.diverged
+        failed = (f"{len(stopped)} replicas of {setting} diverged",) if stopped else ()
+        return Sample([float(v) for v in values], failed, note)
+
+    def scale(self, claim: Claim, settings: tuple[str, ...]) -> Scale:
+        """The paper's own scale iff every setting has its hyper-parameters; seeds do not count.
+
+        An asymptotic law has no run at full scale: its assumptions hold at no feasible size.
+        """
+        if claim.kind == "law":
+            return "reduced"
+        same = all(_same(self.settings[s].experiment, self.full[s].experiment) for s in settings)
+        return "paper" if same else "reduced"
+
+
+def verdict(paper: Paper, claim: Claim, evidence: Evidence) -> Verdict:
+    """Measure and judge one claim; what cannot be measured here is not-run, with the reason."""
+    if not claim.measure:
+        return not_run(claim, claim.why_not)
+    settings = evidence.expand(claim.settings)
+    missing = [s for s in settings if s not in evidence.settings]
+    if missing:
+        return not_run(claim, "only at paper size: " + ", ".join(missing))
+    try:
+        sample = paper.measure(claim, evidence)
+    except UnmixError as error:
+        sample = Sample([], (str(error),))
+    digests = tuple(evidence.settings[s].experiment.digest() for s in settings)
+    return judge(claim, sample, evidence.scale(claim, settings), digests)
+
+
+def _same(one: Experiment, other: Experiment) -> bool:
+    """Equal but for what does not change the science: seeds, test points, engine, records."""
+    return _essence(one) == _essence(other)
+
+
+def _essence(experiment: Experiment) -> dict[str, Any]:
+    plain = experiment.plain()
+    plain.pop("seeds")
+    plain["samples"].pop("test")
+    for name in ("engine", "record"):
+        plain["train"].pop(name, None)
+    return plain
+
+
+def _named(name: str, table: Mapping[str, Any], what: str) -> Any:
+    if name not in table:
+        raise UnknownName(f"there is no {what} {name!r}", nearest(name, table))
+    return table[name]
