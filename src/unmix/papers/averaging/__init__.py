@@ -1,0 +1,54 @@
+"""Feature averaging: GD on two-layer ReLU nets learns the average of a label's clusters.
+
+`claims` what is judged, `settings` the experiments, `measures` the measurements, `figures` the
+pictures, `predict` closed forms. Importing this package imports no torch.
+"""
+
+from unmix.papers.averaging.claims import CLAIMS
+from unmix.papers.base import FigureEntry, Paper
+
+BIBTEX = """@article{li2024featureaveraging,
+  title  = {Feature Averaging: An Implicit Bias of Gradient Descent Leading to Non-Robustness
+            in Neural Networks},
+  author = {Li, Binghui and Pan, Zhixuan and Lyu, Kaifeng and Li, Jian},
+  year   = {2024}
+}"""
+
+ETAS = ("eta=0.1", "eta=0.01", "binary", "eta=0.0001")
+INITS = ("init=0.01", "init=0.001", "init=0.0001", "binary")
+SNRS = ("snr=0.5,alpha", "snr=0.5,sigma", "binary", "snr=2,alpha", "snr=2,sigma")
+COSINES = ("cos=1e-05", "cos=0.001", "cos=0.09", "cos=0.3")
+LADDERS = ("binary-k*", "k-class-k*", "NRMC-k*")
+REAL = "needs real images"
+
+FIGURES = (
+    FigureEntry("1", "Averaging and decoupling classifiers, and their boundaries", "boundaries"),
+    FigureEntry("2a", "Two labels: neurons average", "cosines_binary", ("binary",)),
+    FigureEntry("2b", "Ten labels: neurons decouple", "cosines_fine", ("k-class",)),
+    FigureEntry("3-left", "Robust accuracy against radius", "curves", ("binary", "k-class")),
+    FigureEntry("4.2", "Remark 4.2: f_FA along the average direction", "remark", ("FA-k10",)),
+    FigureEntry("5", "Effect of the number of samples", "samples", ("binary", "n=*")),
+    FigureEntry("6", "Effect of the learning rate", "rates", ETAS),
+    FigureEntry("7", "Effect of the initialisation", "initial_scales", INITS),
+    FigureEntry("8", "Effect of the signal-to-noise ratio", "noise_ratios", SNRS),
+    FigureEntry("9", "Effect of the orthogonality condition", "centre_cosines", COSINES),
+    FigureEntry("margin-law", "The margin law beside the training", "law", ("binary-long",)),
+    FigureEntry("scaling", "Radius against the number of clusters", "scaling", LADDERS),
+    FigureEntry("granularity", "Radius against the number of labels", "granularity", ("labels=*",)),
+    FigureEntry("2c", "CIFAR-10 embeddings, two labels", why_not=REAL),
+    FigureEntry("2d", "CIFAR-10 embeddings, ten labels", why_not=REAL),
+    FigureEntry("3-middle", "MNIST, ten and two labels", why_not=REAL),
+    FigureEntry("3-right", "CIFAR-10, ten and two labels", why_not=REAL),
+    FigureEntry("10", "Correlation of CIFAR-10 embeddings", why_not=REAL),
+)
+
+PAPER = Paper(
+    name="averaging",
+    title="Feature Averaging: An Implicit Bias of Gradient Descent Leading to Non-Robustness "
+    "in Neural Networks",
+    authors="Binghui Li, Zhixuan Pan, Kaifeng Lyu, Jian Li",
+    bibtex=BIBTEX,
+    claims=CLAIMS,
+    figures=FIGURES,
+    package="unmix.papers.averaging",
+)

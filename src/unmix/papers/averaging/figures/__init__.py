@@ -1,0 +1,29 @@
+"""The figures of this paper, drawn from runs."""
+
+from unmix.papers.averaging.figures.matrices import (
+    centre_cosines,
+    cosines_binary,
+    cosines_fine,
+    initial_scales,
+    noise_ratios,
+    rates,
+    samples,
+)
+from unmix.papers.averaging.figures.pictures import boundaries, remark
+from unmix.papers.averaging.figures.radii import curves, granularity, law, scaling
+
+__all__ = [
+    "boundaries",
+    "centre_cosines",
+    "cosines_binary",
+    "cosines_fine",
+    "curves",
+    "granularity",
+    "initial_scales",
+    "law",
+    "noise_ratios",
+    "rates",
+    "remark",
+    "samples",
+    "scaling",
+]
