@@ -1,0 +1,1 @@
+"""Reports: verdicts as tables, figures as files, and one page that holds them all."""

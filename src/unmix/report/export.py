@@ -1,0 +1,145 @@
+"""Figures as files and as themeable SVG; the same drawing gives the same bytes."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import duckdb
+
+from unmix.errors import DataError
+from unmix.papers.base import Drawing
+from unmix.style import PAPER, ROLES, look
+
+FORMATS = ("svg", "png", "pdf", "csv", "parquet")
+
+# Matplotlib would write its version and the hour; both differ between two equal runs.
+_METADATA: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
+    "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+}
+_VARIABLES = {pair[0]: f"var(--{role})" for role, pair in ROLES.items()}
+_VARIABLES |= {"#000000": "var(--ink)", "#ffffff": "var(--paper)"}
+
+
+def save(drawing: Drawing, folder: Path, name: str) -> list[Path]:
+    """Write `name` in every format of FORMATS; the numbers go beside the picture."""
+    _check(drawing.table, name)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.{suffix}" for suffix in FORMATS]
+    for path in paths[:3]:
+        path.write_bytes(_picture(drawing, path.suffix[1:]))
+    _write_csv(drawing.table, paths[3])
+    _write_parquet(drawing.table, paths[4])
+    return paths
+
+
+def inline_svg(drawing: Drawing, prefix: str) -> str:
+    """The figure as an <svg> for a page; its ids start with `prefix`, its colours are variables."""
+    root = ElementTree.fromstring(_picture(drawing, "svg"))
+    for parent in list(root.iter()):
+        for child in list(parent):
+            # Matplotlib's <style> selects `*`, which on a page means the whole page.
+            if child.tag.endswith(("metadata", "style")):
+                parent.remove(child)
+    for element in root.iter():
+        _adapt(element, prefix)
+    _describe(root, drawing.alt, prefix)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _picture(drawing: Drawing, suffix: str) -> bytes:
+    """One picture file; only the PNG is opaque, since viewers put it on any background."""
+    ground = PAPER if suffix == "png" else "none"
+    stream = BytesIO()
+    with look():
+        drawing.canvas.savefig(
+            stream, format=suffix, dpi=200, facecolor=ground, metadata=_METADATA[suffix]
+        )
+    return stream.getvalue()
+
+
+def _adapt(element: ElementTree.Element, prefix: str) -> None:
+    """Drop the XML namespaces, make ids unique on the page, and name colours by role."""
+    element.tag = element.tag.partition("}")[2]
+    attributes = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
+    element.attrib.clear()
+    for key, value in attributes.items():
+        if key == "id":
+            value = f"{prefix}-{value}"
+        value = re.sub(r"^#|(?<=url\()#", f"#{prefix}-", value)
+        if key == "style":
+            value = re.sub(r"#[0-9a-f]{6}\b", lambda m: _VARIABLES.get(m[0], m[0]), value)
+        element.set(key, value)
+
+
+def _describe(root: ElementTree.Element, alt: str, prefix: str) -> None:
+    """Size by the page, and words for those who cannot see the figure."""
+    _, _, width, height = root.attrib["viewBox"].split()
+    root.attrib.clear()
+    first, stop, rest = alt.partition(". ")
+    words = {"title": first + stop.rstrip(), "desc": rest}
+    words = {tag: text for tag, text in words.items() if text}
+    root.set("viewBox", f"0 0 {width} {height}")
+    root.set("width", "100%")
+    root.set("role", "img")
+    root.set("aria-labelledby", " ".join(f"{prefix}-{tag}" for tag in words))
+    look_of_root = "fill:var(--ink);stroke-linejoin:round;stroke-linecap:butt"
+    root.set("style", f"{look_of_root};max-width:{float(width) / 10:.4g}rem")
+    for place, (tag, text) in enumerate(words.items()):
+        element = ElementTree.Element(tag, {"id": f"{prefix}-{tag}"})
+        element.text = text
+        root.insert(place, element)
+
+
+def _check(table: Mapping[str, list[Any]], name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        message = f"expected a figure name of letters, digits, '-', '_' and '.', came {name!r}"
+        raise DataError(message, "rename the figure's entry in its paper")
+    lengths = {column: len(values) for column, values in table.items()}
+    if len(set(lengths.values())) != 1:
+        message = f"the table of figure {name!r}: expected columns of one length, came {lengths}"
+        raise DataError(message, "give every column of Drawing.table one value a row")
+
+
+def _plain(value: Any) -> Any:
+    """A Python value for a numpy or torch scalar."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def _write_csv(table: Mapping[str, list[Any]], path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(table)
+        writer.writerows([_plain(v) for v in row] for row in zip(*table.values(), strict=True))
+
+
+def _write_parquet(table: Mapping[str, list[Any]], path: Path) -> None:
+    """Typed columns through DuckDB; one thread, so that the row order is the table's."""
+    columns = {name: [_plain(v) for v in values] for name, values in table.items()}
+    select = ", ".join(
+        f"unnest(?::{_sql_type(values)}[]) AS {_quoted(name)}" for name, values in columns.items()
+    )
+    with duckdb.connect(config={"threads": 1}) as database:
+        database.execute(f"CREATE TABLE figure AS SELECT {select}", list(columns.values()))
+        target = str(path).replace("'", "''")
+        database.execute(f"COPY figure TO '{target}' (FORMAT parquet)")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _sql_type(values: list[Any]) -> str:
+    kinds = {type(v) for v in values if v is not None}
+    if kinds == {bool}:
+        return "BOOLEAN"
+    if kinds == {int}:
+        return "BIGINT"
+    return "DOUBLE" if kinds <= {int, float} else "VARCHAR"

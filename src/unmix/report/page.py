@@ -1,0 +1,143 @@
+"""One self-contained page: what was claimed, what was measured, and every figure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from unmix import __version__
+from unmix.claims import Verdict
+from unmix.papers.base import Drawing, FigureEntry, Paper
+from unmix.report import export, latex, tables
+from unmix.style import css_variables
+
+
+@dataclass(frozen=True)
+class Section:
+    """A paper with everything that a page says about it.
+
+    `notes` are titled paragraphs; plain text is escaped, `markupsafe.Markup` is taken as HTML.
+    `command` and `flags` make the section again, and with a figure's name between them that
+    figure; `digests` names the run of each setting.
+    """
+
+    paper: Paper
+    verdicts: Sequence[Verdict]
+    drawings: Mapping[str, Drawing] = field(default_factory=dict)
+    not_drawn: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[tuple[str, str]] = ()
+    command: str = ""
+    flags: str = ""
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in (*self.drawings, *self.not_drawn):
+            self.paper.figure(name)
+
+    @property
+    def drawn(self) -> list[FigureEntry]:
+        """The figures that were drawn, in the order of the paper."""
+        return [entry for entry in self.paper.figures if entry.name in self.drawings]
+
+    @property
+    def missing(self) -> list[tuple[FigureEntry, str]]:
+        """The other figures, each with the reason."""
+        rest = [entry for entry in self.paper.figures if entry.name not in self.drawings]
+        return [(f, self.not_drawn.get(f.name) or f.why_not or _UNASKED) for f in rest]
+
+
+_UNASKED = "it was not asked for in this report"
+
+
+def write(folder: Path, sections: Sequence[Section]) -> Path:
+    """Write the page, the figures and the verdicts as data; returns the path of index.html."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for section in sections:
+        for entry in section.drawn:
+            export.save(section.drawings[entry.name], folder / _place(section), entry.name)
+    records = [r for s in sections for r in tables.records(s.paper, s.verdicts)]
+    text = json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False)
+    _write(folder / "verdicts.json", text + "\n")
+    _write(folder / "verdicts.csv", tables.as_csv(records))
+    _write(folder / "verdicts.tex", _latex(sections))
+    return _write(folder / "index.html", render(sections))
+
+
+def render(sections: Sequence[Section]) -> str:
+    """The page as text; the same sections give the same text."""
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = environment.from_string(_resource("page.html"))
+    return template.render(
+        css=Markup(css_variables() + "\n" + _resource("page.css")),
+        sections=[_view(section) for section in sections],
+        statuses=tables.STATUSES,
+        symbols=tables.SYMBOLS,
+        meanings=tables.MEANINGS,
+        kinds=tables.KINDS,
+        formats=export.FORMATS,
+        version=__version__,
+    )
+
+
+def _view(section: Section) -> dict[str, Any]:
+    """What the template reads of a section."""
+    table = tables.rows(section.paper, section.verdicts)
+    groups = {kind: [row for row in table if row.kind == kind] for kind in tables.KINDS}
+    return {
+        "section": section,
+        "paper": section.paper,
+        "rows": table,
+        "groups": {kind: rows for kind, rows in groups.items() if rows},
+        "counts": tables.counts(table),
+        "unmeasured": [row for row in table if row.status == "not-run"],
+        "figures": [(entry, *_figure(section, entry)) for entry in section.drawn],
+        "place": _place(section),
+    }
+
+
+def _figure(section: Section, entry: FigureEntry) -> tuple[Drawing, Markup]:
+    drawing = section.drawings[entry.name]
+    prefix = f"{section.paper.name}-{entry.name}".replace(".", "-")
+    return drawing, Markup(export.inline_svg(drawing, prefix))
+
+
+def _place(section: Section) -> str:
+    return f"figures/{section.paper.name}"
+
+
+def _latex(sections: Sequence[Section]) -> str:
+    return latex.document(
+        [
+            fragment
+            for section in sections
+            for fragment in (
+                latex.verdict_table(section.paper, section.verdicts),
+                latex.figures_tex([_plate(section, entry) for entry in section.drawn]),
+            )
+        ]
+    )
+
+
+def _plate(section: Section, entry: FigureEntry) -> latex.Plate:
+    path = f"{_place(section)}/{entry.name}.pdf"
+    # The title often holds the paper's own figure number; LaTeX puts its own in front.
+    caption = f"{section.drawings[entry.name].caption} ({entry.title})"
+    return latex.Plate(path, f"{section.paper.name}-{entry.name}", caption)
+
+
+def _resource(name: str) -> str:
+    return files("unmix.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return path
