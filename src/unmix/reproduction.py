@@ -1,0 +1,140 @@
+"""Reproduce a paper, or one claim or figure of it: fill the store, judge, draw, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from unmix.attacks.suite import AttackPlan, SuiteL2
+from unmix.claims import Claim, Verdict
+from unmix.errors import UnknownName, nearest
+from unmix.papers.base import Drawing, Evidence, FigureEntry, Paper, Setting, Size, Source, verdict
+from unmix.report import export, page
+from unmix.store import Store
+from unmix.sweep import Job, Progress, execute
+
+# Fig 3 does not state its radii; these cover every net of the paper, in units of alpha |mu|.
+PLAN = AttackPlan(SuiteL2(), tuple(round(0.05 * i, 2) for i in range(1, 17)))
+
+
+@dataclass(frozen=True)
+class Means:
+    """Processes, threads of each, and the device."""
+
+    workers: int = 1
+    threads: int = 1
+    device: str = "auto"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to reproduce of a paper, at which size and with which means."""
+
+    paper: Paper
+    size: Size
+    claims: tuple[Claim, ...]
+    figures: tuple[FigureEntry, ...]
+    store: Store
+    means: Means
+    settings: dict[str, Setting] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, paper: Paper, only: str | None, size: Size, store: Store, means: Means | None = None
+    ) -> Task:
+        """Everything, or what one name of a claim or a figure asks for."""
+        claims, figures = _chosen(paper, only)
+        return cls(paper, size, claims, figures, store, means or Means(), paper.settings(size))
+
+    @property
+    def needed(self) -> dict[str, Setting]:
+        """The settings that the chosen claims and figures rest on and that exist at this size."""
+        asked = [c.settings for c in self.claims] + [f.settings for f in self.figures]
+        names = dict.fromkeys(self._evidence().expand(tuple(s for group in asked for s in group)))
+        return {name: self.settings[name] for name in names if name in self.settings}
+
+    def run(self, progress: Progress) -> None:
+        """Fill the store with every run and attack that is needed."""
+        jobs = [Job(s.experiment, s.attack) for s in self.needed.values()]
+        means = asdict(self.means)
+        execute(self.store.root, jobs, PLAN, progress=progress, **means)
+
+    def judge(self, tell: Callable[[int, int], None] = lambda done, total: None) -> Reproduction:
+        """Judge the claims on the store's runs, draw the figures, keep verdicts with the runs."""
+        evidence = self._evidence()
+        total = len(self.claims) + len(self.figures)
+        verdicts: list[Verdict] = []
+        for claim in self.claims:
+            verdicts.append(verdict(self.paper, claim, evidence))
+            tell(len(verdicts), total)
+        drawings: dict[str, Drawing] = {}
+        for entry in self.figures:
+            if entry.draw:
+                drawings[entry.name] = self.paper.draw(entry, evidence)
+            tell(len(verdicts) + len(drawings), total)
+        self._annotate(evidence, verdicts)
+        return Reproduction(self, verdicts, drawings)
+
+    def _evidence(self) -> Evidence:
+        source = Source(
+            run=lambda experiment: self.store.run(
+                experiment, threads=self.means.threads, device=self.means.device
+            ),
+            attacked=lambda run: self.store.attacked(
+                run, PLAN.suite, PLAN.radii(run.experiment), PLAN.points
+            ),
+        )
+        return Evidence(self.settings, self.paper.settings("paper"), source)
+
+    def _annotate(self, evidence: Evidence, verdicts: Sequence[Verdict]) -> None:
+        for run in evidence.runs.values():
+            digest = run.experiment.digest()
+            self.store.annotate(run, [v for v in verdicts if digest in v.runs])
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Verdicts and drawings of one task."""
+
+    task: Task
+    verdicts: list[Verdict]
+    drawings: dict[str, Drawing]
+
+    @property
+    def bad(self) -> bool:
+        """Something was refuted or failed."""
+        return any(v.bad for v in self.verdicts)
+
+    def section(self) -> page.Section:
+        paper, size = self.task.paper, self.task.size
+        return page.Section(
+            paper,
+            self.verdicts,
+            self.drawings,
+            notes=paper.notes,
+            command=f"unmix reproduce {paper.name}",
+            flags=f"--{size}",
+            digests={n: s.experiment.digest() for n, s in self.task.needed.items()},
+        )
+
+    def save_figures(self, folder: Path) -> list[Path]:
+        """Every drawing in every format."""
+        place = folder / "figures" / self.task.paper.name
+        return [path for name, d in self.drawings.items() for path in export.save(d, place, name)]
+
+
+def _chosen(paper: Paper, only: str | None) -> tuple[tuple[Claim, ...], tuple[FigureEntry, ...]]:
+    if only is None:
+        return paper.claims, paper.figures
+    figure = only.removeprefix("fig-")
+    figures = tuple(f for f in paper.figures if f.name == figure)
+    # A figure brings the claims about it.
+    about = f"fig-{figure}"
+    claims = tuple(
+        c for c in paper.claims if c.name == only or (figures and c.name.startswith(about))
+    )
+    if not claims and not figures:
+        names = [c.name for c in paper.claims] + [f.name for f in paper.figures]
+        raise UnknownName(f"{paper.name} has no claim or figure {only!r}", nearest(only, names))
+    return claims, figures

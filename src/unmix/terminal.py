@@ -1,0 +1,92 @@
+"""What a user sees in a terminal: tables, and progress with the time left.
+
+On a terminal progress is a live bar; in a log it is one line per ten per cent.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+Tell = Callable[[int, int, str], None]
+
+STYLES = {
+    "confirmed": "green",
+    "supported": "cyan",
+    "inconclusive": "yellow",
+    "refuted": "bold red",
+    "failed": "bold magenta",
+    "not-run": "dim",
+}
+
+
+def say(text: str) -> None:
+    """One line for people; machine-readable output goes to stdout alone."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table on stdout; a cell that is a status has its colour."""
+    wide = Console(width=None if sys.stdout.isatty() else 160)
+    grid = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        grid.add_column(column, overflow="fold")
+    for row in rows:
+        grid.add_row(*(_styled(cell) for cell in row))
+    wide.print(grid)
+
+
+def _styled(cell: str) -> str:
+    words = cell.split()
+    style = STYLES.get(words[-1]) if words else None
+    text = cell.replace("[", r"\[")
+    return f"[{style}]{text}[/]" if style else text
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Tell]:
+    """A function (done, total, detail) that shows how far the work is and how long it will take."""
+    with _bar(what) if sys.stderr.isatty() else _log(what) as tell:
+        yield tell
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Tell]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[detail]}", style="dim"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None, detail="")
+        yield lambda done, total, detail: bar.update(
+            task, completed=done, total=total, detail=detail
+        )
+
+
+@contextmanager
+def _log(what: str) -> Iterator[Tell]:
+    start, first, told = time.monotonic(), -1, 0
+
+    def tell(done: int, total: int, detail: str) -> None:
+        nonlocal first, told
+        # What an earlier call had finished costs nothing now and must not flatter the estimate.
+        first = done if first < 0 else first
+        tenth = 10 * done // max(total, 1)
+        if tenth > told and done > first:
+            told = tenth
+            passed = time.monotonic() - start
+            left = passed * (total - done) / (done - first)
+            say(f"{what}: {10 * tenth} %, {passed:.0f} s, about {left:.0f} s left")
+
+    yield tell
