@@ -22,6 +22,11 @@ _NAMES = {
     "GradientDescent": "unmix.train.descent",
     "NoTraining": "unmix.train.descent",
     "Record": "unmix.train.base",
+    "SuiteL2": "unmix.attacks.suite",
+    "robustness": "unmix.attacks.suite",
+    "probe": "unmix.probes.base",
+    "verdicts": "unmix.papers.base",
+    "Store": "unmix.store",
 }
 __all__ = list(_NAMES)
 

@@ -97,6 +97,13 @@ class Verdict:
         return self.status in ("refuted", "failed")
 
 
+class Verdicts(tuple[Verdict, ...]):
+    """Verdicts that print as a table."""
+
+    def __str__(self) -> str:
+        return "\n".join(f"{v.claim:<24} {v.status:<13} {_measured(v)}" for v in self)
+
+
 def judge(claim: Claim, sample: Sample, scale: Scale, runs: tuple[str, ...] = ()) -> Verdict:
     """The verdict that a sample allows, by the law of who may refute."""
     values = [float(v) for v in sample.values]
@@ -132,6 +139,12 @@ def confidence(values: Sequence[float]) -> tuple[float, float]:
     mean = statistics.fmean(values)
     half = float(stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * statistics.stdev(values) / count**0.5
     return mean - half, mean + half
+
+
+def _measured(verdict: Verdict) -> str:
+    if verdict.mean is None:
+        return verdict.why
+    return f"{verdict.mean:.4g} [{verdict.low:.4g}, {verdict.high:.4g}], R={verdict.replicas}"
 
 
 def _decide(

@@ -6,16 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from unmix.attacks.suite import AttackPlan, SuiteL2
+from unmix.attacks.suite import STANDARD
 from unmix.claims import Claim, Verdict
 from unmix.errors import UnknownName, nearest
 from unmix.papers.base import Drawing, Evidence, FigureEntry, Paper, Setting, Size, Source, verdict
 from unmix.report import export, page
 from unmix.store import Store
 from unmix.sweep import Job, Progress, execute
-
-# Fig 3 does not state its radii; these cover every net of the paper, in units of alpha |mu|.
-PLAN = AttackPlan(SuiteL2(), tuple(round(0.05 * i, 2) for i in range(1, 17)))
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class Task:
         """Fill the store with every run and attack that is needed."""
         jobs = [Job(s.experiment, s.attack) for s in self.needed.values()]
         means = asdict(self.means)
-        execute(self.store.root, jobs, PLAN, progress=progress, **means)
+        execute(self.store.root, jobs, STANDARD, progress=progress, **means)
 
     def judge(self, tell: Callable[[int, int], None] = lambda done, total: None) -> Reproduction:
         """Judge the claims on the store's runs, draw the figures, keep verdicts with the runs."""
@@ -82,7 +79,7 @@ class Task:
                 experiment, threads=self.means.threads, device=self.means.device
             ),
             attacked=lambda run: self.store.attacked(
-                run, PLAN.suite, PLAN.radii(run.experiment), PLAN.points
+                run, STANDARD.suite, STANDARD.radii(run.experiment), STANDARD.points
             ),
         )
         return Evidence(self.settings, self.paper.settings("paper"), source)

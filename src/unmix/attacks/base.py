@@ -59,7 +59,9 @@ class View:
     def shape(self) -> tuple[int, int]:
         return self.batch.y.shape[0], self.batch.points
 
-    def wrong(self, z: Float[Tensor, "*p M"], y: Float[Tensor, "*p"]) -> Bool[Tensor, "*p"]:
+    def wrong(
+        self, z: Float[Tensor, "*p M"], y: Float[Tensor, "*#p"]
+    ) -> Bool[Tensor, "*p"]:
         """sgn f != y, with sgn(0) = -1."""
         return sign(self.model.decide(z)) != y
 
@@ -118,6 +120,16 @@ class Attacked:
             raise AttackError(f"no attack {name!r} in this result", "have: " + ", ".join(every))
         radius = self.smallest if name is None else every[name]
         return 1 - _broken(radius, self.radii).double().mean(-1)
+
+    def __str__(self) -> str:
+        """Robust accuracy over the radii, the union first; radii in units of |mu|."""
+        head = "radius / |mu|".ljust(18) + "".join(f"{r / self.unit:>7.3f}" for r in self.radii)
+        lines = [head]
+        for name in (None, *self.by_attack, *self.control):
+            accuracy = self.robust_accuracy(name).mean(0).tolist()
+            label = "union" if name is None else name
+            lines.append(label.ljust(18) + "".join(f"{a:>7.3f}" for a in accuracy))
+        return "\n".join(lines)
 
     def mean_radius(self, name: str | None = None) -> Float[Tensor, " R"]:
         """Mean radius over points in units of |mu|; infinite if some point was never fooled."""

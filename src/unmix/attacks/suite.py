@@ -33,6 +33,14 @@ class SuiteL2(Spec):
         return attack(run, self.members, radii, points=points, control=self.controls)
 
 
+def robustness(
+    run: Run, radii: Sequence[float], *, points: int | None = None, suite: SuiteL2 | None = None
+) -> Attacked:
+    """Robust accuracy at radii in units of alpha |mu| (where 1/sqrt 2 is the best possible)."""
+    plan = AttackPlan(suite or SuiteL2(), tuple(radii), points)
+    return plan.suite.curve(run, plan.radii(run.experiment), points)
+
+
 @dataclass(frozen=True)
 class AttackPlan:
     """A suite at radii in units of alpha |mu|, on the first `points` held-out points (or all)."""
@@ -45,3 +53,7 @@ class AttackPlan:
         """In the units of the experiment's inputs."""
         unit = experiment.data.alpha * experiment.data.unit
         return tuple(radius * unit for radius in self.relative_radii)
+
+
+# Fig 3 of the feature-averaging paper does not state its radii; these cover every net of it.
+STANDARD = AttackPlan(SuiteL2(), tuple(round(0.05 * i, 2) for i in range(1, 17)))

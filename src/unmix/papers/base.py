@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from unmix.claims import Claim, Sample, Scale, Verdict, judge, not_run
+from unmix.claims import Claim, Sample, Scale, Verdict, Verdicts, judge, not_run
 from unmix.errors import UnknownName, UnmixError, nearest
 
 if TYPE_CHECKING:
@@ -127,11 +127,11 @@ class Evidence:
         return self.runs[setting]
 
     def probe(self, setting: str, probe: str) -> Measured:
-        from unmix import catalog
+        from unmix.probes import base
 
         key = (setting, probe)
         if key not in self.probes:
-            self.probes[key] = catalog.load("probes", probe)(self.run(setting))
+            self.probes[key] = base.probe(self.run(setting), probe)
         return self.probes[key]
 
     def attacked(self, setting: str) -> Attacked:
@@ -167,9 +167,33 @@ def verdict(paper: Paper, claim: Claim, evidence: Evidence) -> Verdict:
     try:
         sample = paper.measure(claim, evidence)
     except UnmixError as error:
-        sample = Sample([], (str(error),))
+        return not_run(claim, f"cannot be measured: {error.message}")
     digests = tuple(evidence.settings[s].experiment.digest() for s in settings)
     return judge(claim, sample, evidence.scale(claim, settings), digests)
+
+
+def verdicts(run: Run) -> Verdicts:
+    """Judge a run, in memory, on every claim that one such run decides.
+
+    A run decides a claim whose only setting has the run's hyper-parameters, whatever its seeds.
+    """
+    from unmix import catalog
+
+    found = []
+    for name in catalog.names("papers"):
+        paper: Paper = catalog.load("papers", name)
+        full = paper.settings("paper")
+        same = [s for s, setting in full.items() if _same(setting.experiment, run.experiment)]
+        found += [v for s in same for v in _alone(paper, s, full, run)]
+    return Verdicts(found)
+
+
+def _alone(paper: Paper, setting: str, full: Mapping[str, Setting], run: Run) -> list[Verdict]:
+    from unmix.attacks.suite import STANDARD
+
+    source = Source(lambda e: run, lambda r: STANDARD.suite.curve(r, STANDARD.radii(r.experiment)))
+    evidence = Evidence({setting: Setting(run.experiment)}, full, source)
+    return [verdict(paper, c, evidence) for c in paper.claims if c.settings == (setting,)]
 
 
 def _same(one: Experiment, other: Experiment) -> bool:

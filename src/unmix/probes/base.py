@@ -8,7 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmix import catalog
 from unmix.errors import DataError
+from unmix.experiment import Run
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,12 @@ class Measured:
             spread = value.std() if len(value) > 1 else torch.zeros(())
             lines.append(f"{name:<28} {value.mean():>12.5g}  (sd {spread:.2g}, R={len(value)})")
         return "\n".join(lines)
+
+
+def probe(run: Run, name: str) -> Measured:
+    """Apply a probe of the catalog by its name."""
+    measured: Measured = catalog.load("probes", name)(run)
+    return measured
 
 
 def masked_mean(x: Tensor, mask: Tensor) -> Float[Tensor, " R"]:

@@ -5,6 +5,7 @@ pictures, `predict` closed forms. Importing this package imports no torch.
 """
 
 from unmix.papers.averaging.claims import CLAIMS
+from unmix.papers.averaging.notes import NOTES
 from unmix.papers.base import FigureEntry, Paper
 
 BIBTEX = """@article{li2024featureaveraging,
@@ -22,6 +23,7 @@ LADDERS = ("binary-k*", "k-class-k*", "NRMC-k*")
 REAL = "needs real images"
 
 FIGURES = (
+    FigureEntry("overview", "What two and ten labels teach", "overview", ("binary", "k-class")),
     FigureEntry("1", "Averaging and decoupling classifiers, and their boundaries", "boundaries"),
     FigureEntry("2a", "Two labels: neurons average", "cosines_binary", ("binary",)),
     FigureEntry("2b", "Ten labels: neurons decouple", "cosines_fine", ("k-class",)),
@@ -51,4 +53,5 @@ PAPER = Paper(
     claims=CLAIMS,
     figures=FIGURES,
     package="unmix.papers.averaging",
+    notes=NOTES,
 )

@@ -6,6 +6,7 @@ from unmix.papers.averaging.figures.matrices import (
     cosines_fine,
     initial_scales,
     noise_ratios,
+    overview,
     rates,
     samples,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "initial_scales",
     "law",
     "noise_ratios",
+    "overview",
     "rates",
     "remark",
     "samples",

@@ -17,18 +17,8 @@ Table = dict[str, list[Any]]
 
 def curves(evidence: Evidence) -> Drawing:
     """Fig 3 left: robust accuracy against radius, two labels and ten."""
-    runs = {"2 labels": ("binary", style.RED), "10 labels": ("k-class", style.BLUE)}
-    table: Table = {"radius": list(_grid(evidence, "binary"))}
     with style.canvas(5.8, 3.4) as canvas:
-        axes = canvas.subplots()
-        for label, (setting, color) in runs.items():
-            _curve(axes, evidence, setting, label, color, table)
-        k = evidence.run("binary").data.k
-        for x, text in ((1 / math.sqrt(k), "1/√k"), (math.sqrt(0.5), "best possible 1/√2")):
-            axes.axvline(x, color=style.MUTED, linewidth=0.7, linestyle=":")
-            axes.annotate(text, (x, 1.05), fontsize=7.5, color=style.MUTED, ha="center")
-        axes.set(xlabel="radius / √d", ylabel="robust accuracy", ylim=(-0.02, 1.12), xlim=(0, 0.82))
-        axes.legend(loc="lower left")
+        table = draw_curves(canvas.subplots(), evidence)
     seeds = evidence.run("binary").replicas
     caption = (
         f"Robust accuracy of nets trained with two and with ten labels, {seeds} seeds (bands: "
@@ -37,6 +27,21 @@ def curves(evidence: Evidence) -> Drawing:
     )
     alt = "The two-label net loses all robust accuracy near 0.32, the ten-label net near 0.69."
     return Drawing(canvas, table, caption, alt)
+
+
+def draw_curves(axes: Axes, evidence: Evidence) -> Table:
+    """Draw both learners' curves and return their numbers."""
+    runs = {"2 labels": ("binary", style.RED), "10 labels": ("k-class", style.BLUE)}
+    table: Table = {"radius": list(_grid(evidence, "binary"))}
+    for label, (setting, color) in runs.items():
+        _curve(axes, evidence, setting, label, color, table)
+    k = evidence.run("binary").data.k
+    for x, text in ((1 / math.sqrt(k), "1/√k"), (math.sqrt(0.5), "best possible 1/√2")):
+        axes.axvline(x, ymax=0.9, color=style.MUTED, linewidth=0.7, linestyle=":")
+        axes.annotate(text, (x, 1.05), fontsize=7.5, color=style.MUTED, ha="center")
+    axes.set(xlabel="radius / √d", ylabel="robust accuracy", ylim=(-0.02, 1.12), xlim=(0, 0.82))
+    axes.legend(loc="lower left")
+    return table
 
 
 def law(evidence: Evidence) -> Drawing:

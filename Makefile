@@ -1,0 +1,30 @@
+# Two commands matter: `make demo` and `make test`. Each sets up .venv first if it must.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+
+.PHONY: demo test check format clean
+
+demo: .venv/.ready
+	@$(BIN)/unmix reproduce averaging --quick; status=$$?; \
+	if [ $$status -eq 1 ]; then echo "note: a refuted claim is a result; the report says which"; \
+	elif [ $$status -ne 0 ]; then exit $$status; fi
+
+test: .venv/.ready
+	$(BIN)/pytest -n 2
+
+check: .venv/.ready
+	$(BIN)/ruff format --check src tests examples benchmarks
+	$(BIN)/ruff check src tests examples benchmarks
+	$(BIN)/mypy
+
+format: .venv/.ready
+	$(BIN)/ruff format src tests examples benchmarks
+	$(BIN)/ruff check --fix src tests examples benchmarks
+
+.venv/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv build dist *.egg-info
