@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test check format clean
+.PHONY: demo test check format bench clean
 
 demo: .venv/.ready
 	@$(BIN)/unmix reproduce averaging --quick; status=$$?; \
@@ -25,6 +25,9 @@ format: .venv/.ready
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
+
+bench: .venv/.ready
+	$(BIN)/python benchmarks/engine.py
 
 clean:
 	rm -rf .venv build dist *.egg-info

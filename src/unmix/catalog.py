@@ -126,7 +126,7 @@ def names(family: str) -> list[str]:
 def find(family: str, name: str) -> Entry:
     """The entry of a name; an unknown one is an error that names the nearest."""
     members = _family(family)
-    if name not in members:
+    if not isinstance(name, str) or name not in members:
         raise UnknownName(f"there is no {family} entry {name!r}", nearest(name, members))
     return members[name]
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,9 +19,27 @@ from unmix import catalog
 from unmix.errors import Interrupted, SpecError, StoreError, UnknownName, UnmixError, nearest
 
 if TYPE_CHECKING:
-    from unmix.experiment import Experiment, Run
+    from unmix.experiment import Experiment
     from unmix.papers.base import Size
-    from unmix.store import Store
+
+MOST_SEEDS = 100_000
+MOST_PROCESSES = 1024
+
+
+def _count(text: str | int) -> int:
+    """A number of threads or processes."""
+    with suppress(ValueError):
+        if 1 <= int(text) <= MOST_PROCESSES:
+            return int(text)
+    raise typer.BadParameter(f"expected a whole number from 1 to {MOST_PROCESSES}, got {text!r}")
+
+
+def _place(text: str) -> str:
+    """The name of a device."""
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", text):
+        raise typer.BadParameter(f"expected auto, cpu or cuda:N, got {text!r}")
+    return text
+
 
 app = typer.Typer(
     help="Why does gradient descent mix features that a robust network should keep apart?",
@@ -28,17 +49,30 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-RunsFolder = Annotated[Path, typer.Option("--runs", help="Folder of the stored runs.")]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda:N.")]
+RunsFolder = Annotated[
+    Path, typer.Option("--runs", metavar="DIR", help="Folder of the stored runs.")
+]
+Device = Annotated[
+    str, typer.Option(parser=_place, metavar="DEVICE", help="auto, cpu or cuda:N.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 
 
 @app.command("list")
 def list_(
-    family: Annotated[str, typer.Argument(help="A family, claims, figures or specs.")] = "",
+    family: Annotated[
+        str,
+        typer.Argument(
+            metavar="[FAMILY]",
+            help="papers, data, nets, train, probes, attacks, claims, figures, settings or specs.",
+        ),
+    ] = "",
     json_: Json = False,
 ) -> None:
-    """List what there is: papers, data, nets, train, probes, attacks, claims, figures, specs."""
+    """List every name that a verb understands.
+
+    `settings` are the experiments of the papers, `specs` is the JSON Schema of an experiment.
+    """
     from unmix.listing import listing, schemas
 
     if family == "specs":
@@ -57,125 +91,161 @@ def list_(
 
 @app.command()
 def run(
-    spec: Annotated[str, typer.Argument(help="A .json or .toml file, or PAPER:SETTING.")],
+    spec: Annotated[
+        str, typer.Argument(metavar="SPEC", help="A .json or .toml file, or PAPER:SETTING.")
+    ],
     assignments: Annotated[
-        list[str] | None, typer.Option("--set", help="a.b=value, as often as needed.")
+        list[str] | None,
+        typer.Option("--set", metavar="A.B=VALUE", help="data.k=20, as often as needed."),
     ] = None,
-    seeds: Annotated[str, typer.Option(help="A range 0:8 or a list 0,3,5.")] = "",
+    seeds: Annotated[
+        str, typer.Option(metavar="SEEDS", help="A range 0:8 or a list 0,3,5.")
+    ] = "",
     device: Device = "auto",
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of torch.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder of the stored runs.")] = Path("runs"),
+    threads: Annotated[
+        int | None, typer.Option(parser=_count, metavar="N", help="Threads of torch.")
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the stored runs.")] = Path(
+        "runs"
+    ),
     json_: Json = False,
 ) -> None:
-    """Train an experiment (or find it in the store) and say what it learned."""
-    from unmix import showing
-    from unmix.store import Store
-    from unmix.terminal import progress
+    """Train an experiment, or find it in the store, and say what it learned."""
+    with _guarded():
+        from unmix import showing
+        from unmix.experiment import pick_device
+        from unmix.store import Store
+        from unmix.terminal import progress
 
-    experiment = _experiment(spec, assignments or [], seeds)
-    store = Store(out)
-    with _interruptible(), progress("training") as tell:
-        done = store.run(
-            experiment, device=device, threads=threads, progress=lambda d, t: tell(d, t, "")
-        )
-    _print_run(done, store, json_)
-    if done.trace.diverged:
-        stop = done.trace.stops[done.trace.diverged[0]]
-        seeds_lost = [done.experiment.seeds[r] for r in done.trace.diverged]
-        message = f"training diverged at step {stop.step} on seeds {seeds_lost}"
-        raise UnmixError(f"{message}; its last finite state is stored", stop.advice)
-    if not json_:
+        experiment = _experiment(spec, assignments or [], seeds)
+        pick_device(device)
+        _writable(out)
+        store = Store(out)
+        with progress("training") as tell:
+            done = store.run(
+                experiment, device=device, threads=threads, progress=lambda d, t: tell(d, t, "")
+            )
+        showing.one_run(done, store, json_)
+        if done.trace.diverged:
+            raise showing.divergence(done)
         showing.hint(done)
 
 
 @app.command()
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="Name of a paper.")],
-    only: Annotated[str | None, typer.Argument(help="One claim or figure.")] = None,
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Name of a paper.")],
+    only: Annotated[
+        str | None, typer.Argument(metavar="[FIGURE|CLAIM]", help="One figure or claim.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Quick size (the default).")] = False,
     full: Annotated[
         bool, typer.Option("--paper", help="Paper size: more seeds and rungs.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("report"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the report.")] = Path(
+        "report"
+    ),
     runs: RunsFolder = Path("runs"),
-    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = os.cpu_count() or 1,
+    workers: Annotated[
+        int, typer.Option(parser=_count, metavar="N", help="Processes.")
+    ] = os.cpu_count() or 1,
     device: Device = "auto",
-    threads: Annotated[int, typer.Option(min=1, help="Threads of torch a process.")] = 1,
+    threads: Annotated[
+        int, typer.Option(parser=_count, metavar="N", help="Threads of torch a process.")
+    ] = 1,
     json_: Json = False,
 ) -> None:
-    """Judge a paper's claims and draw its figures; exit 1 if one is refuted or failed."""
+    """Judge a paper's claims and draw its figures.
+
+    The exit code is 0, or 1 if a claim is refuted or failed, or 2 for bad usage.
+    """
     if quick and full:
         raise SpecError("--quick and --paper exclude each other", "give one of them")
     source = catalog.load("papers", paper)
-    from unmix import showing
-    from unmix.report import page
-    from unmix.reproduction import Means, Task
-    from unmix.store import Store
-    from unmix.terminal import progress
+    with _guarded():
+        from unmix import showing
+        from unmix.experiment import pick_device
+        from unmix.report import page
+        from unmix.reproduction import Means, Task
+        from unmix.store import Store
+        from unmix.terminal import progress
 
-    size: Size = "paper" if full else "quick"
-    means = Means(workers, threads, device)
-    task = Task.of(source, only, size, Store(runs), means)
-    _writable(out)
-    with progress("runs") as tell:
-        task.run(tell)
-    with _interruptible(), progress("verdicts") as tell:
-        result = task.judge(lambda done, total: tell(done, total, ""))
-    showing.verdicts(source, result.verdicts, json_)
-    if only is None:
-        typer.echo(f"report: {page.write(out, [result.section()])}", err=json_)
-    else:
-        for path in result.save_figures(out):
-            typer.echo(f"figure: {path}", err=json_)
-    raise typer.Exit(1 if result.bad else 0)
+        size: Size = "paper" if full else "quick"
+        task = Task.of(source, only, size, Store(runs), Means(workers, threads, device))
+        pick_device(device)
+        for folder in (out, runs):
+            _writable(folder)
+        with progress("runs") as tell:
+            task.run(tell)
+        with progress("verdicts") as tell:
+            result = task.judge(lambda done, total: tell(done, total, ""))
+        showing.verdicts(source, result.verdicts, json_)
+        if only is None:
+            showing.say(f"report: {page.write(out, [result.section()])}", json_)
+        else:
+            showing.figures(task.figures, result.save_figures(out), json_)
+        raise typer.Exit(1 if result.bad else 0)
 
 
 @app.command()
 def show(
-    what: Annotated[str, typer.Argument(help="A run (folder or digest), or a paper.")] = "",
-    html: Annotated[bool, typer.Option("--html", help="Write the page, and say where.")] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Booktabs table on stdout.")] = False,
+    what: Annotated[
+        str, typer.Argument(metavar="[RUN|PAPER]", help="A run's folder or digest, or a paper.")
+    ] = "",
+    html: Annotated[
+        bool, typer.Option("--html", help="Write a paper's page, and say where.")
+    ] = False,
+    latex: Annotated[
+        bool, typer.Option("--latex", help="A paper's verdicts for LaTeX, on stdout.")
+    ] = False,
     json_: Json = False,
-    sql: Annotated[str, typer.Option(help="A SELECT over runs, trace and verdicts.")] = "",
-    out: Annotated[Path, typer.Option(help="Folder for --html.")] = Path("report"),
+    sql: Annotated[
+        str | None,
+        typer.Option(metavar="QUERY", help="A SELECT over the tables runs, trace and verdicts."),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for --html.")] = Path("report"),
     runs: RunsFolder = Path("runs"),
 ) -> None:
     """Show a stored run, what is known of a paper, or the answer to an SQL query."""
-    from unmix import showing
-    from unmix.store import Store
+    if (sql is None) == (not what):
+        example = '--sql "SELECT digest, net_kind FROM runs"'
+        raise SpecError("expected a run, a paper or --sql, and one only", f"example: {example}")
+    if html + latex + json_ > 1:
+        raise SpecError("--html, --latex and --json exclude each other", "give one of them")
+    is_paper = what in catalog.names("papers")
+    if (html or latex) and not is_paper:
+        hint = "they take the name of a paper: unmix list papers"
+        raise SpecError("--html and --latex are for papers", hint)
+    with _guarded():
+        from unmix import showing
+        from unmix.store import Store
 
-    store = Store(runs)
-    if sql:
-        showing.query(store, sql, json_)
-    elif what in catalog.names("papers"):
-        source = catalog.load("papers", what)
-        showing.paper(source, store, html=html, latex=latex, as_json=json_, out=out)
-    elif what:
-        done = store.load(what)
-        if html or latex:
-            raise SpecError("--html and --latex are for papers", f"try: unmix show {what} --json")
-        _print_run(done, store, json_)
-    else:
-        raise SpecError("expected a run, a paper or --sql", "try: unmix list papers")
-
-
-def _print_run(done: Run, store: Store, as_json: bool) -> None:
-    from unmix import showing
-
-    showing.one_run(done, store, as_json)
+        store = Store(runs)
+        if sql is not None:
+            showing.query(store, sql, json_)
+        elif is_paper:
+            if html:
+                _writable(out)
+            source = catalog.load("papers", what)
+            showing.paper(source, store, html=html, latex=latex, as_json=json_, out=out)
+        else:
+            showing.one_run(showing.found(store, what), store, json_)
 
 
 def _experiment(spec: str, assignments: list[str], seeds: str) -> Experiment:
     """The experiment a user asked for: a file or PAPER:SETTING, with changes applied."""
     from unmix.experiment import Experiment
+    from unmix.listing import settings
     from unmix.spec import read
 
-    paper, colon, setting = spec.partition(":")
-    if colon and not Path(spec).exists():
-        settings = catalog.load("papers", paper).settings("quick")
-        if setting not in settings:
-            raise UnknownName(f"{paper} has no setting {setting!r}", nearest(setting, settings))
-        experiment: Experiment = settings[setting].experiment
+    if spec in catalog.names("papers"):
+        raise SpecError(f"expected a setting of the paper, got {spec!r}", "see: unmix list settings")
+    if ":" in spec and not Path(spec).exists():
+        paper, _, name = spec.partition(":")
+        known = settings(paper)
+        if name not in known:
+            hint = f"{nearest(name, known)}; see: unmix list settings"
+            raise UnknownName(f"{paper} has no setting {name!r}", hint)
+        experiment = known[name]
     else:
         experiment = read(Experiment, Path(spec))
     changes = [*assignments, *([f"seeds={list(_seeds(seeds))}"] if seeds else [])]
@@ -184,6 +254,7 @@ def _experiment(spec: str, assignments: list[str], seeds: str) -> Experiment:
 
 def _seeds(text: str) -> range | list[int]:
     """0:8 is 0..7; 0,3,5 is a list."""
+    example = "example: --seeds 0:8"
     try:
         if ":" in text:
             first, last = (int(part) for part in text.split(":"))
@@ -191,40 +262,65 @@ def _seeds(text: str) -> range | list[int]:
         else:
             chosen = [int(part) for part in text.split(",")]
     except ValueError:
-        raise SpecError(f"--seeds: expected 0:8 or 0,3,5, got {text!r}") from None
+        raise SpecError(f"--seeds: expected 0:8 or 0,3,5, got {text!r}", example) from None
     if not chosen:
-        raise SpecError(f"--seeds: the range {text!r} is empty", "example: --seeds 0:8")
+        raise SpecError(f"--seeds: the range {text!r} is empty", example)
+    if isinstance(chosen, range) and last - first > MOST_SEEDS:
+        came = f"--seeds: expected at most {MOST_SEEDS} seeds, got {last - first}"
+        raise SpecError(came, "split them over several runs")
     return chosen
 
 
 def _writable(folder: Path) -> None:
-    """Fail before the work, not after it."""
+    """Fail before the work, not after it; nothing is left of the attempt."""
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".writable"
-        probe.touch()
-        probe.unlink()
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except (FileExistsError, NotADirectoryError):
+        hint = "give the name of a folder"
+        raise StoreError(f"cannot write to {folder}: a file is in the way", hint) from None
     except OSError as error:
-        raise StoreError(f"cannot write to {folder}: {error.strerror}", "give --out DIR") from None
+        hint = "make it writable, or give another folder"
+        raise StoreError(f"cannot write to {folder}: {error.strerror}", hint) from None
+    finally:
+        for place in new:
+            with suppress(OSError):
+                place.rmdir()
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """Ctrl-C is no accident: whatever a store holds survives it."""
+def _guarded() -> Iterator[None]:
+    """Ctrl-C and a full memory or disk are no accidents: whatever a store holds survives them."""
     try:
         yield
     except KeyboardInterrupt:
-        hint = "the same command goes on where this one stopped"
-        raise Interrupted("stopped; what was done is kept", hint) from None
+        hint = "the same command goes on from there"
+        raise Interrupted("stopped; finished runs and checkpoints are kept", hint) from None
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StoreError(f"the system refuses: {error}", "free some space and try again") from None
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and "allocate" not in str(error):
+            raise
+        hint = "lower samples.train, data.d or the number of seeds"
+        raise UnmixError(f"not enough memory: {str(error)[:200]}", hint) from None
 
 
 def main() -> None:
     """Entry point: a known error is one screen of text and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except Interrupted as error:
         typer.echo(f"\n{error}", err=True)
         sys.exit(130)
     except UnmixError as error:
+        if isinstance(error, SpecError) and not error.hint:
+            error.hint = "every field with its limits: unmix list specs"
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+SHOWN = 12
+
 
 class UnmixError(Exception):
     """Base of all errors raised on purpose; `hint` says what to type next."""
@@ -44,9 +46,13 @@ class Interrupted(UnmixError):
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """A sentence that names the closest legal names, or all of them when none is close."""
+    """A sentence that names the closest legal names, or all of them when none is close.
+
+    Of many names only the first are told: an error fits on one screen.
+    """
     options = sorted(names)
     close = get_close_matches(str(name), options, n=2, cutoff=0.55)
     if close:
         return "did you mean " + " or ".join(repr(c) for c in close) + "?"
-    return "expected one of: " + ", ".join(options)
+    more = f" and {len(options) - SHOWN} more" if len(options) > SHOWN else ""
+    return "expected one of: " + ", ".join(options[:SHOWN]) + more

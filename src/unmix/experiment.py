@@ -62,11 +62,8 @@ class Experiment(Spec):
         return torch.float32 if self.dtype == "float32" else torch.float64
 
     def with_(self, *assignments: str) -> Experiment:
-        """A copy with `a.b=v` assignments applied."""
-        changed = self
-        for assignment in assignments:
-            changed = changed.override(assignment)
-        return changed
+        """A copy with `a.b=v` assignments applied, judged as a whole."""
+        return self.override(*assignments)
 
 
 @dataclass(frozen=True)

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unmix import catalog
 from unmix.errors import UnknownName, nearest
+
+if TYPE_CHECKING:
+    from unmix.experiment import Experiment
 
 EXTRA = ("claims", "figures")
 
 
 def listing(family: str = "") -> dict[str, dict[str, str]]:
-    """Family -> name -> one line; all families when none is asked for."""
+    """Family -> name -> one line; all families that need no torch when none is asked for."""
     families = (*catalog.CATALOG, *EXTRA)
+    if family == "settings":
+        return {family: _settings()}
     if family and family not in families:
-        raise UnknownName(
-            f"there is nothing called {family!r} to list", nearest(family, (*families, "specs"))
-        )
+        known = (*families, "settings", "specs")
+        raise UnknownName(f"there is nothing called {family!r} to list", nearest(family, known))
     return {name: _members(name) for name in ([family] if family else families)}
+
+
+def settings(paper: str) -> dict[str, Experiment]:
+    """Name -> experiment of a paper, at quick size where it exists at both."""
+    source = catalog.load("papers", paper)
+    both = source.settings("paper") | source.settings("quick")
+    return {name: setting.experiment for name, setting in both.items()}
 
 
 def schemas() -> dict[str, Any]:
@@ -39,3 +50,17 @@ def _members(family: str) -> dict[str, str]:
         for p in papers
         for f in p.figures
     }
+
+
+def _settings() -> dict[str, str]:
+    """What a user may type for SPEC, and its main numbers."""
+    return {
+        f"{paper}:{name}": _told(experiment)
+        for paper in catalog.names("papers")
+        for name, experiment in settings(paper).items()
+    }
+
+
+def _told(e: Experiment) -> str:
+    size = f"k={e.data.k} d={e.data.d} n={e.samples.train}"
+    return f"{e.net.kind}, {size}, {e.train.steps} steps, {len(e.seeds)} seeds"

@@ -126,12 +126,16 @@ def _chosen(paper: Paper, only: str | None) -> tuple[tuple[Claim, ...], tuple[Fi
         return paper.claims, paper.figures
     figure = only.removeprefix("fig-")
     figures = tuple(f for f in paper.figures if f.name == figure)
-    # A figure brings the claims about it.
-    about = f"fig-{figure}"
     claims = tuple(
-        c for c in paper.claims if c.name == only or (figures and c.name.startswith(about))
+        c for c in paper.claims if c.name == only or (figures and _about(c.name, figure))
     )
     if not claims and not figures:
         names = [c.name for c in paper.claims] + [f.name for f in paper.figures]
-        raise UnknownName(f"{paper.name} has no claim or figure {only!r}", nearest(only, names))
+        hint = f"{nearest(only, names)}; see: unmix list claims, unmix list figures"
+        raise UnknownName(f"{paper.name} has no claim or figure {only!r}", hint)
     return claims, figures
+
+
+def _about(claim: str, figure: str) -> bool:
+    """A figure brings its claims: fig-2a and fig-2a-average for 2a, but not fig-10 for 1."""
+    return f"{claim}-".startswith(f"fig-{figure}-")

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, SerializeAsAny, ValidationError
+from pydantic import BaseModel, ConfigDict, SerializeAsAny, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 
 from unmix import catalog
@@ -26,6 +26,8 @@ FORMAT = 1
 
 S = TypeVar("S", bound="Spec")
 AnySpec = SerializeAsAny[Any]
+
+_LOADERS: dict[str, Callable[[str], Any]] = {".toml": tomllib.loads, ".json": json.loads}
 
 
 @dataclass(frozen=True)
@@ -43,15 +45,23 @@ class Spec(BaseModel):
     )
 
     def __init__(self, **values: Any) -> None:
-        for name in values:
+        for name, value in values.items():
             if name not in type(self).model_fields:
                 raise SpecError(
                     f"{_name(type(self))} has no field {name!r}", _near(type(self), name)
                 )
+            if kind := _kind(type(self).model_fields[name]):
+                values[name] = _of_kind(kind.family, value, name)
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise _translated(error) from None
+            raise _translated(type(self), error) from None
+
+    @field_validator("*")
+    @classmethod
+    def _unsigned_zero(cls, value: Any) -> Any:
+        # -0.0 equals 0.0, so it must not have another digest.
+        return value + 0.0 if isinstance(value, float) else value
 
     @classmethod
     def parse(cls, values: Any, path: str = "") -> Self:
@@ -86,26 +96,36 @@ class Spec(BaseModel):
         text = json.dumps([FORMAT, self.plain()], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def override(self, assignment: str) -> Self:
-        """A copy with `a.b=v` applied; v is JSON, or else a bare string."""
-        path, equals, text = assignment.partition("=")
-        if not equals or not path:
-            raise SpecError(f"expected name=value, got {assignment!r}", "example: --set data.k=20")
+    def override(self, *assignments: str) -> Self:
+        """A copy with every `a.b=v` applied, judged as a whole; v is JSON, or else a bare string."""
         plain = self.plain()
-        _set(type(self), plain, path.split("."), _literal(text), path)
+        for assignment in assignments:
+            path, equals, text = assignment.partition("=")
+            if not equals or not path:
+                came = f"expected name=value, got {assignment!r}"
+                raise SpecError(came, "example: --set data.k=20")
+            _set(type(self), plain, path.split("."), _literal(text), path)
         return type(self).parse(plain)
 
 
 def read(cls: type[S], path: Path) -> S:
     """Read a spec from a .json or .toml file."""
+    hint = "give a .toml or .json file; the experiment.json of a run folder is one"
+    if path.suffix not in _LOADERS:
+        raise SpecError(f"expected a .toml or .json file, got {str(path)!r}", hint)
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"cannot read {path}: {error}", "give a .json or .toml file") from None
+    except OSError as error:
+        raise SpecError(f"cannot read {path}: {error.strerror}", hint) from None
+    except UnicodeDecodeError:
+        raise SpecError(f"cannot read {path}: it is not text", hint) from None
+    if not text.strip():
+        raise SpecError(f"{path} is empty", hint)
     try:
-        values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-    except ValueError as error:
-        raise SpecError(f"{path} is not valid {path.suffix[1:] or 'JSON'}: {error}") from None
+        values = _LOADERS[path.suffix](text)
+    except (ValueError, RecursionError) as error:
+        hint = "mend it there; the experiment.json of a run folder is a sound example"
+        raise SpecError(f"{path} is not valid {path.suffix[1:]}: {error}", hint) from None
     return cls.parse(values)
 
 
@@ -114,8 +134,11 @@ def schema(cls: type[Spec]) -> dict[str, Any]:
     families = {f.family: name for name, field in cls.model_fields.items() if (f := _kind(field))}
     document = cls.model_json_schema()
     for family, name in families.items():
-        members = {member: catalog.load(family, member) for member in catalog.names(family)}
-        document["properties"][name] = {"anyOf": [m.model_json_schema() for m in members.values()]}
+        members = [catalog.load(family, m).model_json_schema() for m in catalog.names(family)]
+        for member in members:
+            # References are resolved from the root of the document.
+            document.setdefault("$defs", {}).update(member.pop("$defs", {}))
+        document["properties"][name] = {"anyOf": members}
     return document
 
 
@@ -130,17 +153,24 @@ def _parsed(field: FieldInfo, value: Any, path: str) -> Any:
 
 def _of_kind(family: str, value: Any, path: str) -> Spec:
     if isinstance(value, Spec):
+        if getattr(value, "kind", None) not in catalog.names(family):
+            options = ", ".join(catalog.names(family))
+            raise SpecError(f"{path}: {_name(type(value))} is none of the {family}", options)
         return value
     if not isinstance(value, Mapping) or "kind" not in value:
         options = ", ".join(catalog.names(family))
         raise SpecError(
             f"{path}: expected a table with a 'kind', got {_shown(value)}", f"kinds: {options}"
         )
+    return _member(family, value["kind"], f"{path}.kind").parse(value, path)
+
+
+def _member(family: str, kind: Any, path: str) -> type[Spec]:
     try:
-        member = catalog.load(family, value["kind"])
+        member: type[Spec] = catalog.load(family, kind)
     except UnknownName as error:
-        raise SpecError(f"{path}.kind: {error.message}", error.hint) from None
-    return member.parse(value, path)
+        raise SpecError(f"{path}: {error.message}", error.hint) from None
+    return member
 
 
 def _set(cls: type[Spec], plain: dict[str, Any], path: list[str], value: Any, whole: str) -> None:
@@ -150,37 +180,49 @@ def _set(cls: type[Spec], plain: dict[str, Any], path: list[str], value: Any, wh
     if not rest:
         plain[name] = value
         return
-    kind = _kind(cls.model_fields[name])
+    kind, table = _kind(cls.model_fields[name]), plain.setdefault(name, {})
+    if not isinstance(table, dict):
+        raise SpecError(f"{whole}: {name!r} is a value, it has no field {rest[0]!r}")
     if rest == ["kind"] and kind:
         # Another kind: keep the fields that both have, leave the others at their defaults.
-        member = catalog.load(kind.family, value)
-        kept = {key: v for key, v in plain.get(name, {}).items() if key in member.model_fields}
+        member = _member(kind.family, value, whole)
+        kept = {key: v for key, v in table.items() if key in member.model_fields}
         plain[name] = {**kept, "kind": value}
         return
     inner = (
-        catalog.load(kind.family, plain[name]["kind"])
+        _member(kind.family, table.get("kind"), f"{name}.kind")
         if kind
         else cls.model_fields[name].annotation
     )
     if not (isinstance(inner, type) and issubclass(inner, Spec)):
         raise SpecError(f"{whole}: {name!r} is a value, it has no field {rest[0]!r}")
-    _set(inner, plain.setdefault(name, {}), rest, value, whole)
+    _set(inner, table, rest, value, whole)
 
 
 def _kind(field: FieldInfo) -> Kind | None:
     return next((m for m in field.metadata if isinstance(m, Kind)), None)
 
 
-def _translated(error: ValidationError) -> SpecError:
+def _translated(cls: type[Spec], error: ValidationError) -> SpecError:
+    items = error.errors()[:6]
     lines = []
-    for item in error.errors()[:6]:
+    for item in items:
         place = ".".join(str(part) for part in item["loc"])
-        message = item["msg"].removeprefix("Value error, ")
         came = (
             "" if item["type"] in ("missing", "value_error") else f", got {_shown(item['input'])}"
         )
+        message = item["msg"].removeprefix("Value error, ").replace("valid tuple", "list")
         lines.append(f"{place}: {message}{came}")
-    return SpecError("\n".join(lines))
+    return SpecError("\n".join(lines), _example(cls, items[0]["loc"]))
+
+
+def _example(cls: type[Spec], place: tuple[int | str, ...]) -> str:
+    """What the field at a place is, and a value that is legal there."""
+    field = cls.model_fields.get(str(place[0])) if place else None
+    if field is None or field.is_required() or not isinstance(field.default, str | int | float | tuple):
+        return ""
+    what = f" ({field.description})" if field.description else ""
+    return f"for example {place[0]}={json.dumps(field.default)}{what}"
 
 
 def _prefixed(message: str, path: str) -> str:

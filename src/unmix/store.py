@@ -154,14 +154,21 @@ class Store:
     def _draft(self, digest: str) -> Iterator[Path]:
         """A private folder, made before any training so that an unwritable root is met at once."""
         draft = self.root / ".tmp" / f"{digest}.{os.getpid()}.{secrets.token_hex(4)}"
+        new = [folder for folder in draft.parents if not folder.exists()]
         with _writing(self.root):
             draft.mkdir(parents=True)
             if not os.access(self.root, os.W_OK):
                 raise PermissionError("no permission to write")
         try:
             yield draft
-        finally:
+        except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
+            # A run that failed leaves no empty folders behind.
+            for folder in new:
+                with suppress(OSError):
+                    folder.rmdir()
+            raise
+        shutil.rmtree(draft, ignore_errors=True)
 
     def _save(self, run: Run, env: Mapping[str, Any], draft: Path) -> None:
         try:

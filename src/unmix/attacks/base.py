@@ -46,7 +46,7 @@ class View:
     def of(cls, run: Run, points: int) -> View:
         model, batch = run.model.double(), run.fresh(points)
         x = batch.x.double()
-        if not torch.isfinite(model.w).all():
+        if not all(torch.isfinite(p).all() for p in model.params.values()):
             raise AttackError("the model holds NaN or infinite weights", "see why the run stopped")
         basis = torch.linalg.qr(model.w.transpose(1, 2)).Q
         replica = torch.arange(run.replicas).repeat_interleave(points)
@@ -59,9 +59,7 @@ class View:
     def shape(self) -> tuple[int, int]:
         return self.batch.y.shape[0], self.batch.points
 
-    def wrong(
-        self, z: Float[Tensor, "*p M"], y: Float[Tensor, "*#p"]
-    ) -> Bool[Tensor, "*p"]:
+    def wrong(self, z: Float[Tensor, "*p M"], y: Float[Tensor, "*#p"]) -> Bool[Tensor, "*p"]:
         """sgn f != y, with sgn(0) = -1."""
         return sign(self.model.decide(z)) != y
 
@@ -174,6 +172,11 @@ def attack(
     """Run attacks on the first held-out points of each seed; `control`s do not join the union."""
     if not attacks or not radii or min(radii) < 0 or not all(map(_finite, radii)):
         raise AttackError("expected at least one attack and non-negative finite radii")
+    if points is not None and points < 1:
+        raise AttackError(f"expected at least one point to attack, got points={points}")
+    for members in (attacks, control):
+        if len({a.name for a in members}) < len(members):
+            raise AttackError("two attacks have one name; run them one after the other")
     view = View.of(run, points or run.experiment.samples.test)
     grid, unverified = sorted(float(r) for r in radii), 0
     found: list[dict[str, Tensor]] = [{}, {}]

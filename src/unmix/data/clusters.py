@@ -59,8 +59,11 @@ class Clusters(Spec):
             raise ValueError("empty partition: each of positive and negative needs a cluster")
         if both := plus & minus:
             raise ValueError(f"overlapping partition: {sorted(both)} in positive and negative")
-        if plus | minus != set(range(self.k)):
-            raise ValueError(f"the partition must hold each of 0..{self.k - 1} and nothing else")
+        once = len(self.plus) + len(self.minus) == len(plus | minus)
+        if not once or plus | minus != set(range(self.k)):
+            raise ValueError(
+                f"the partition must hold each of 0..{self.k - 1} once and nothing else"
+            )
 
     @property
     def plus(self) -> tuple[int, ...]:
@@ -134,7 +137,7 @@ class Clusters(Spec):
     def groups(self, labels: int) -> Int[Tensor, " k"]:
         """Super-label of each cluster: each side split into equal runs, `labels` runs in all."""
         parts = [round(labels * len(side) / self.k) for side in (self.plus, self.minus)]
-        if sum(parts) != labels or min(parts) < 1:
+        if sum(parts) != labels or not min(parts) >= 1 or labels > self.k:
             raise SpecError(
                 f"{labels} labels cannot be shared fairly by the two sides of {self.k} clusters"
             )
@@ -157,6 +160,19 @@ class Clusters(Spec):
         weights = weights / weights.sum()
         if self.sizes == "sampled":
             return torch.from_numpy(stream(seed, f"{purpose}.cluster").choice(self.k, n, p=weights))
-        counts = np.floor(n * weights + 1e-9).astype(int)
-        counts[np.argsort(counts - n * weights, kind="stable")[: n - counts.sum()]] += 1
-        return torch.from_numpy(np.repeat(np.arange(self.k), counts))
+        return torch.from_numpy(_in_turn(weights, n))
+
+
+def _in_turn(weights: np.ndarray, n: int) -> np.ndarray:
+    """Point i goes to the cluster that is due first among those with less than (i+1) w points.
+
+    Every cluster then holds n w points to less than one, for every n, and one more point does not
+    change the others.
+    """
+    counts = np.zeros(len(weights), dtype=np.int64)
+    turns = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        ready = counts < (i + 1) * weights - 1e-9
+        turns[i] = np.where(ready, (counts + 1) / weights, np.inf).argmin()
+        counts[turns[i]] += 1
+    return turns

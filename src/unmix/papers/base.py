@@ -77,16 +77,20 @@ class Paper:
         return _named(name, {f.name: f for f in self.figures}, "figure")
 
     def measure(self, claim: Claim, evidence: Evidence) -> Sample:
-        """Take a claim's measurement: `probe.value`, or `module:function` of its measures."""
+        """Take a claim's measurement.
+
+        "probe.value" reads a probe; "module:function" calls a function of the paper's measures
+        with the evidence and the settings; "module:function of what" puts `what` before them.
+        """
         settings = evidence.expand(claim.settings)
-        module, colon, function = claim.measure.partition(":")
-        if colon:
-            measure = getattr(import_module(f"{self.package}.measures.{module}"), function)
-            sample: Sample = measure(evidence, *settings)
-            return sample
-        probe, _, value = claim.measure.partition(".")
-        (setting,) = settings
-        return evidence.sample(setting, evidence.probe(setting, probe)[value])
+        module, colon, name = claim.measure.partition(":")
+        if not colon:
+            (setting,) = settings
+            return evidence.value(setting, claim.measure)
+        function, of, what = name.partition(" of ")
+        measure = getattr(import_module(f"{self.package}.measures.{module}"), function)
+        sample: Sample = measure(evidence, *([what] if of else []), *settings)
+        return sample
 
     def draw(self, figure: FigureEntry, evidence: Evidence) -> Drawing:
         drawing: Drawing = getattr(import_module(f"{self.package}.figures"), figure.draw)(evidence)
@@ -117,8 +121,9 @@ class Evidence:
         names: list[str] = []
         for setting in settings:
             stem = setting.removesuffix("*")
-            rungs = [n for n in self.settings if n.startswith(stem)] if stem != setting else []
-            names += rungs or [setting]
+            # A rung is the stem and a number: "binary-n*" does not mean "binary-next".
+            rungs = [n for n in self.settings if n.removeprefix(stem).isdigit()]
+            names += rungs if stem != setting and rungs else [setting]
         return tuple(names)
 
     def run(self, setting: str) -> Run:
@@ -138,6 +143,11 @@ class Evidence:
         if setting not in self.attacks:
             self.attacks[setting] = self.source.attacked(self.run(setting))
         return self.attacks[setting]
+
+    def value(self, setting: str, what: str) -> Sample:
+        """One value of one probe, named "probe.value"."""
+        probe, _, value = what.partition(".")
+        return self.sample(setting, self.probe(setting, probe)[value])
 
     def sample(self, setting: str, values: Any, note: str = "") -> Sample:
         """A sample whose premise is that training finished on every replica."""

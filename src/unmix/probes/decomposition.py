@@ -23,9 +23,9 @@ from unmix.train.coefficients import bias_move, unfold
 def decomposition(run: Run) -> Measured:
     """lambda, sigma, how well each reading explains the weights, signs and the identity (4)."""
     readings = run.experiment.train.record.coefficients
-    if "paper" not in readings:
+    if "paper" not in run.trace.final:
         raise DataError(
-            "this run did not record the coefficients",
+            "this run did not record the coefficients of any step",
             "--set 'train.record.coefficients=[\"paper\"]'",
         )
     mu, xi = _effective(run)

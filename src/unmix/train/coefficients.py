@@ -10,7 +10,8 @@ running sum over t of eta/n s_r/m l'_i 1[z_ir >= 0], kept here for each reading 
 
 from __future__ import annotations
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import one_hot
 
@@ -27,6 +28,7 @@ class Coefficients:
     def __init__(self, readings: tuple[Reading, ...], batch: Batch) -> None:
         self.batch = batch
         self.sums: dict[str, Tensor] = {}
+        self.last: dict[str, Tensor] = {}
         self.needed = sorted({_SUM[name] for name in readings})
 
     def observe(self, on: Tensor, slopes: Tensor, readout: Tensor, eta: float) -> None:
@@ -34,7 +36,13 @@ class Coefficients:
         for name in self.needed:
             labelled = slopes if name == "paper" else slopes * self.batch.y.unsqueeze(-1)
             step = (eta / on.shape[1]) * (labelled @ readout.T) * on
-            self.sums[name] = self.sums[name] + step if name in self.sums else step
+            self.last[name] = self.sums.get(name, torch.zeros_like(step))
+            self.sums[name] = self.last[name] + step
+
+    def undo(self, replicas: Bool[Tensor, " R"]) -> None:
+        """Take the last step back for some replicas."""
+        for name, now in self.sums.items():
+            self.sums[name] = torch.where(replicas.reshape(-1, 1, 1), self.last[name], now)
 
 
 def unfold(

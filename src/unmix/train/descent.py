@@ -16,12 +16,15 @@ from unmix.nets.base import Net, Params
 from unmix.spec import Spec
 from unmix.train.base import Record, Stop, Trace
 from unmix.train.coefficients import Coefficients
+from unmix.train.engines.base import Engine
+from unmix.train.engines.gemm import Gemm
 from unmix.train.engines.gram import Gram
 from unmix.train.engines.reference import Reference
 from unmix.train.losses import derivatives, losses, margins
 
 # A loss this many times the first one is not coming back.
 BLOW_UP = 1e4
+ENGINES: dict[str, type[Engine]] = {"reference": Reference, "gemm": Gemm, "gram": Gram}
 COLUMNS = ("loss", "margin", "margin_min", "margin_max", "accuracy", "active_own", "active_off")
 
 
@@ -42,13 +45,13 @@ class GradientDescent(Spec):
     kind: Literal["gradient-descent"] = "gradient-descent"
     eta: float = Field(1e-3, gt=0, description="step size")
     steps: int = Field(100, ge=0, description="number of steps T")
-    engine: Literal["auto", "reference", "gram"] = "auto"
+    engine: Literal["auto", "reference", "gemm", "gram"] = "auto"
     record: Record = Record()
 
-    def engine_for(self, n: int, d: int) -> Literal["reference", "gram"]:
+    def engine_for(self, n: int, d: int) -> str:
         """Gram wins when n < 2 d (flops) and its set-up pays off within some 20 steps."""
         if self.engine == "auto":
-            return "gram" if n < 2 * d and self.steps >= 20 else "reference"
+            return "gram" if n < 2 * d and self.steps >= 20 else "gemm"
         return self.engine
 
 
@@ -84,9 +87,11 @@ class Descent:
         self.slope = getattr(net, "slope_at_zero", 1)
         self.readout = net.readout(data).to(batch.x)
         self.targets = net.targets(data, batch)
-        kind = train.engine_for(batch.points, data.d) if isinstance(train, GradientDescent) else ""
-        engine = Gram if kind == "gram" else Reference
-        self.engine = engine(params, batch.x, self.targets, self.readout, self.eta, self.slope)
+        name = "gemm"
+        if isinstance(train, GradientDescent):
+            name = train.engine_for(batch.points, data.d)
+        start = (params, batch.x, self.targets, self.readout)
+        self.engine = ENGINES[name](*start, self.eta, self.slope)
         self.coefficients = Coefficients(train.record.coefficients, batch)
         self.own = _votes_for_label(self.readout, net, data, batch)
         self.steps = train.record.steps(train.steps)
@@ -111,7 +116,7 @@ class Descent:
     def resume(self, state: Checkpoint) -> None:
         """Go on from a checkpoint of the same training."""
         self.first, self.stops = state.step, list(state.stops)
-        groups: dict[str, dict[str, Tensor]] = {key: {} for key in ("engine", "previous", "sum")}
+        groups: dict[str, dict[str, Tensor]] = {key: {} for key in ("engine", "sum")}
         for name, value in state.tensors.items():
             if name != "rows":
                 group, _, key = name.partition(".")
@@ -145,6 +150,7 @@ class Descent:
             self.stops[row] = Stop("diverged", step, advice)
         if step > 0:
             self.engine.undo(blown)
+            self.coefficients.undo(blown)
 
     def _advance(self, z: Tensor, outputs: Tensor) -> None:
         if self.coefficients.needed:
@@ -178,7 +184,7 @@ class Descent:
         tensors |= {f"sum.{k}": v for k, v in self.coefficients.sums.items()}
         if self.rows:
             tensors["rows"] = torch.stack(self.rows)
-        return Checkpoint(step, tensors, self.stops)
+        return Checkpoint(step, tensors, list(self.stops))
 
     def _trace(self) -> Trace:
         # A replica set that stopped early keeps its last row, so every column has T rows.

@@ -97,7 +97,7 @@ CLAIMS = (
         "Lemma 5.3, B.7 (2)-(4)",
         "law",
         FALLS,
-        "trends:gap_in_n",
+        "trends:in_n of margins.gap",
         *BINARY_N,
     ),
     claim(
@@ -106,7 +106,7 @@ CLAIMS = (
         "eq (6), B.7 (5)-(6)",
         "law",
         FALLS,
-        "trends:slope_ratio_in_n",
+        "trends:excess_in_n of margins.ratio",
         *BINARY_N,
     ),
     claim(
@@ -172,7 +172,7 @@ CLAIMS = (
         "section 5.3 step 1, Lemma B.24",
         "law",
         FALLS,
-        "trends:lambda_ratio_in_n",
+        "trends:excess_in_n of decomposition.lambda_own_ratio",
         *BINARY_N,
     ),
     claim(
@@ -201,7 +201,7 @@ CLAIMS = (
         "Lemma B.11",
         "law",
         FALLS,
-        "trends:centre_error_in_n",
+        "trends:in_n of inner-products.mu",
         *BINARY_N,
     ),
     claim(
@@ -210,7 +210,7 @@ CLAIMS = (
         "Lemma B.12",
         "law",
         FALLS,
-        "trends:noise_error_in_n",
+        "trends:in_n of inner-products.xi",
         *BINARY_N,
     ),
     claim(
@@ -219,7 +219,7 @@ CLAIMS = (
         "Lemmas B.13, B.14",
         "law",
         FALLS,
-        "trends:margin_error_in_n",
+        "trends:in_n of inner-products.q",
         *BINARY_N,
     ),
     claim(
@@ -248,7 +248,7 @@ CLAIMS = (
         "Lemma B.26",
         "law",
         FALLS,
-        "trends:fresh_noise_in_n",
+        "trends:in_n of inner-products.fresh_sd",
         *BINARY_N,
     ),
 )

@@ -66,7 +66,7 @@ CLAIMS = (
         "Lemma C.10 (2)-(4)",
         "law",
         FALLS,
-        "trends:gap_in_n",
+        "trends:in_n of margins.gap",
         *FINE_N,
     ),
     claim(
@@ -123,7 +123,7 @@ CLAIMS = (
         "Lemma C.24",
         "law",
         FALLS,
-        "trends:lambda_ratio_in_n",
+        "trends:excess_in_n of decomposition.lambda_own_ratio",
         *FINE_N,
     ),
     claim(
@@ -132,7 +132,7 @@ CLAIMS = (
         "Lemma C.26",
         "law",
         FALLS,
-        "trends:fresh_noise_in_n",
+        "trends:in_n of inner-products.fresh_sd",
         *FINE_N,
     ),
 )

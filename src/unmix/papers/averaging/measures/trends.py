@@ -33,37 +33,17 @@ def radius_in_d(evidence: Evidence, *ladder: str) -> Sample:
     return _exponent(evidence, ladder, lambda run: run.data.d, in_units)
 
 
-def relative_error_in_n(evidence: Evidence, *ladder: str) -> Sample:
-    """Exponent of E/lambda in n (with d proportional to n)."""
-    return _probe_exponent(evidence, ladder, "weight-error", "relative")
+def in_n(evidence: Evidence, what: str, *ladder: str) -> Sample:
+    """Exponent of a probe's value ("probe.value") in n, with d proportional to n."""
+    return _exponent(evidence, ladder, _points, lambda e, s: e.value(s, what))
 
 
-def bias_in_n(evidence: Evidence, *ladder: str) -> Sample:
-    """Exponent of the largest bias in n (with d proportional to n)."""
-    return _probe_exponent(evidence, ladder, "decomposition", "bias_max")
-
-
-def gap_in_n(evidence: Evidence, *ladder: str) -> Sample:
-    """Exponent of the margin gap in n (with d proportional to n)."""
-    return _probe_exponent(evidence, ladder, "margins", "gap")
-
-
-def slope_ratio_in_n(evidence: Evidence, *ladder: str) -> Sample:
-    """Exponent of max|l'|/min|l'| - 1 in n (with d proportional to n)."""
+def excess_in_n(evidence: Evidence, what: str, *ladder: str) -> Sample:
+    """Exponent of a ratio minus 1 in n, with d proportional to n."""
 
     def excess(evidence: Evidence, setting: str) -> Sample:
-        return evidence.sample(setting, evidence.probe(setting, "margins")["ratio"] - 1)
-
-    return _exponent(evidence, ladder, _points, excess)
-
-
-def lambda_ratio_in_n(evidence: Evidence, *ladder: str) -> Sample:
-    """Exponent of max/min own lambda - 1 in n (with d proportional to n)."""
-
-    def excess(evidence: Evidence, setting: str) -> Sample:
-        return evidence.sample(
-            setting, evidence.probe(setting, "decomposition")["lambda_own_ratio"] - 1
-        )
+        sample = evidence.value(setting, what)
+        return Sample([v - 1 for v in sample.values], sample.failed_premises)
 
     return _exponent(evidence, ladder, _points, excess)
 
@@ -71,31 +51,6 @@ def lambda_ratio_in_n(evidence: Evidence, *ladder: str) -> Sample:
 def off_ratio_in_n(evidence: Evidence, *ladder: str) -> Sample:
     """Exponent of -lambda_off/lambda_on in n (with d proportional to n)."""
     return _exponent(evidence, ladder, _points, off_over_on)
-
-
-def margin_error_in_n(evidence: Evidence, *ladder: str) -> Sample:
-    """Exponent of max |q - q-hat| in n (with d proportional to n)."""
-    return _probe_exponent(evidence, ladder, "inner-products", "q")
-
-
-def centre_error_in_n(evidence: Evidence, *ladder: str) -> Sample:
-    """Exponent of max |<w, mu> - lambda| in n (with d proportional to n)."""
-    return _probe_exponent(evidence, ladder, "inner-products", "mu")
-
-
-def noise_error_in_n(evidence: Evidence, *ladder: str) -> Sample:
-    """Exponent of max |<w, xi_i> - sigma_i| in n (with d proportional to n)."""
-    return _probe_exponent(evidence, ladder, "inner-products", "xi")
-
-
-def fresh_noise_in_n(evidence: Evidence, *ladder: str) -> Sample:
-    """Exponent of sd <w, fresh noise> in n (with d proportional to n)."""
-    return _probe_exponent(evidence, ladder, "inner-products", "fresh_sd")
-
-
-def distance_in_n(evidence: Evidence, *ladder: str) -> Sample:
-    """Exponent of the proved upper bound of the sup-distance of Thm 4.6 in n."""
-    return _probe_exponent(evidence, ladder, "averaging-distance", "bound")
 
 
 def log_loss_in_d(evidence: Evidence, *ladder: str) -> Sample:
@@ -125,10 +80,6 @@ def _exponent(
     table = np.log(np.array([s.values for s in samples]))
     note = f"sizes {', '.join(str(round(math.exp(v))) for v in sizes)}"
     return Sample([float(v) for v in np.polyfit(sizes, table, 1)[0]], failed, note)
-
-
-def _probe_exponent(evidence: Evidence, ladder: tuple[str, ...], probe: str, value: str) -> Sample:
-    return _exponent(evidence, ladder, _points, lambda e, s: e.sample(s, e.probe(s, probe)[value]))
 
 
 def _points(run: Run) -> int:
