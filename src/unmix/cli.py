@@ -5,41 +5,19 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unmix import catalog
-from unmix.errors import Interrupted, SpecError, StoreError, UnknownName, UnmixError, nearest
+from unmix import asked, catalog
+from unmix.errors import Interrupted, SpecError, StoreError, UnmixError
 
 if TYPE_CHECKING:
-    from unmix.experiment import Experiment
     from unmix.papers.base import Size
-
-MOST_SEEDS = 100_000
-MOST_PROCESSES = 1024
-
-
-def _count(text: str | int) -> int:
-    """A number of threads or processes."""
-    with suppress(ValueError):
-        if 1 <= int(text) <= MOST_PROCESSES:
-            return int(text)
-    raise typer.BadParameter(f"expected a whole number from 1 to {MOST_PROCESSES}, got {text!r}")
-
-
-def _place(text: str) -> str:
-    """The name of a device."""
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", text):
-        raise typer.BadParameter(f"expected auto, cpu or cuda:N, got {text!r}")
-    return text
-
 
 app = typer.Typer(
     help="Why does gradient descent mix features that a robust network should keep apart?",
@@ -53,7 +31,7 @@ RunsFolder = Annotated[
     Path, typer.Option("--runs", metavar="DIR", help="Folder of the stored runs.")
 ]
 Device = Annotated[
-    str, typer.Option(parser=_place, metavar="DEVICE", help="auto, cpu or cuda:N.")
+    str, typer.Option(parser=asked.device, metavar="DEVICE", help="auto, cpu or cuda:N.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 
@@ -63,7 +41,7 @@ def list_(
     family: Annotated[
         str,
         typer.Argument(
-            metavar="[FAMILY]",
+            metavar="FAMILY",
             help="papers, data, nets, train, probes, attacks, claims, figures, settings or specs.",
         ),
     ] = "",
@@ -98,28 +76,29 @@ def run(
         list[str] | None,
         typer.Option("--set", metavar="A.B=VALUE", help="data.k=20, as often as needed."),
     ] = None,
-    seeds: Annotated[
-        str, typer.Option(metavar="SEEDS", help="A range 0:8 or a list 0,3,5.")
-    ] = "",
+    seeds: Annotated[str, typer.Option(metavar="SEEDS", help="A range 0:8 or a list 0,3,5.")] = "",
     device: Device = "auto",
     threads: Annotated[
-        int | None, typer.Option(parser=_count, metavar="N", help="Threads of torch.")
+        int | None, typer.Option(parser=asked.count, metavar="N", help="Threads of torch.")
     ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the stored runs.")] = Path(
         "runs"
     ),
     json_: Json = False,
 ) -> None:
-    """Train an experiment, or find it in the store, and say what it learned."""
+    """Train an experiment, and say what it learned.
+
+    A run that the store holds is not trained again; one that was stopped goes on.
+    """
     with _guarded():
         from unmix import showing
         from unmix.experiment import pick_device
         from unmix.store import Store
         from unmix.terminal import progress
 
-        experiment = _experiment(spec, assignments or [], seeds)
+        experiment = asked.experiment(spec, assignments or [], seeds)
         pick_device(device)
-        _writable(out)
+        asked.writable(out)
         store = Store(out)
         with progress("training") as tell:
             done = store.run(
@@ -135,7 +114,7 @@ def run(
 def reproduce(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="Name of a paper.")],
     only: Annotated[
-        str | None, typer.Argument(metavar="[FIGURE|CLAIM]", help="One figure or claim.")
+        str | None, typer.Argument(metavar="FIGURE|CLAIM", help="One figure or claim.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Quick size (the default).")] = False,
     full: Annotated[
@@ -146,11 +125,11 @@ def reproduce(
     ),
     runs: RunsFolder = Path("runs"),
     workers: Annotated[
-        int, typer.Option(parser=_count, metavar="N", help="Processes.")
+        int, typer.Option(parser=asked.count, metavar="N", help="Processes.")
     ] = os.cpu_count() or 1,
     device: Device = "auto",
     threads: Annotated[
-        int, typer.Option(parser=_count, metavar="N", help="Threads of torch a process.")
+        int, typer.Option(parser=asked.count, metavar="N", help="Threads of torch a process.")
     ] = 1,
     json_: Json = False,
 ) -> None:
@@ -173,7 +152,7 @@ def reproduce(
         task = Task.of(source, only, size, Store(runs), Means(workers, threads, device))
         pick_device(device)
         for folder in (out, runs):
-            _writable(folder)
+            asked.writable(folder)
         with progress("runs") as tell:
             task.run(tell)
         with progress("verdicts") as tell:
@@ -189,7 +168,7 @@ def reproduce(
 @app.command()
 def show(
     what: Annotated[
-        str, typer.Argument(metavar="[RUN|PAPER]", help="A run's folder or digest, or a paper.")
+        str, typer.Argument(metavar="RUN|PAPER", help="A run's folder or digest, or a paper.")
     ] = "",
     html: Annotated[
         bool, typer.Option("--html", help="Write a paper's page, and say where.")
@@ -205,7 +184,7 @@ def show(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for --html.")] = Path("report"),
     runs: RunsFolder = Path("runs"),
 ) -> None:
-    """Show a stored run, what is known of a paper, or the answer to an SQL query."""
+    """Show a stored run, a paper's verdicts, or an SQL answer."""
     if (sql is None) == (not what):
         example = '--sql "SELECT digest, net_kind FROM runs"'
         raise SpecError("expected a run, a paper or --sql, and one only", f"example: {example}")
@@ -224,70 +203,11 @@ def show(
             showing.query(store, sql, json_)
         elif is_paper:
             if html:
-                _writable(out)
+                asked.writable(out)
             source = catalog.load("papers", what)
             showing.paper(source, store, html=html, latex=latex, as_json=json_, out=out)
         else:
             showing.one_run(showing.found(store, what), store, json_)
-
-
-def _experiment(spec: str, assignments: list[str], seeds: str) -> Experiment:
-    """The experiment a user asked for: a file or PAPER:SETTING, with changes applied."""
-    from unmix.experiment import Experiment
-    from unmix.listing import settings
-    from unmix.spec import read
-
-    if spec in catalog.names("papers"):
-        raise SpecError(f"expected a setting of the paper, got {spec!r}", "see: unmix list settings")
-    if ":" in spec and not Path(spec).exists():
-        paper, _, name = spec.partition(":")
-        known = settings(paper)
-        if name not in known:
-            hint = f"{nearest(name, known)}; see: unmix list settings"
-            raise UnknownName(f"{paper} has no setting {name!r}", hint)
-        experiment = known[name]
-    else:
-        experiment = read(Experiment, Path(spec))
-    changes = [*assignments, *([f"seeds={list(_seeds(seeds))}"] if seeds else [])]
-    return experiment.with_(*changes)
-
-
-def _seeds(text: str) -> range | list[int]:
-    """0:8 is 0..7; 0,3,5 is a list."""
-    example = "example: --seeds 0:8"
-    try:
-        if ":" in text:
-            first, last = (int(part) for part in text.split(":"))
-            chosen: range | list[int] = range(first, last)
-        else:
-            chosen = [int(part) for part in text.split(",")]
-    except ValueError:
-        raise SpecError(f"--seeds: expected 0:8 or 0,3,5, got {text!r}", example) from None
-    if not chosen:
-        raise SpecError(f"--seeds: the range {text!r} is empty", example)
-    if isinstance(chosen, range) and last - first > MOST_SEEDS:
-        came = f"--seeds: expected at most {MOST_SEEDS} seeds, got {last - first}"
-        raise SpecError(came, "split them over several runs")
-    return chosen
-
-
-def _writable(folder: Path) -> None:
-    """Fail before the work, not after it; nothing is left of the attempt."""
-    new = [place for place in (folder, *folder.parents) if not place.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except (FileExistsError, NotADirectoryError):
-        hint = "give the name of a folder"
-        raise StoreError(f"cannot write to {folder}: a file is in the way", hint) from None
-    except OSError as error:
-        hint = "make it writable, or give another folder"
-        raise StoreError(f"cannot write to {folder}: {error.strerror}", hint) from None
-    finally:
-        for place in new:
-            with suppress(OSError):
-                place.rmdir()
 
 
 @contextmanager
@@ -305,8 +225,9 @@ def _guarded() -> Iterator[None]:
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and "allocate" not in str(error):
             raise
+        reason = str(error).rpartition("Allocator: ")[2]
         hint = "lower samples.train, data.d or the number of seeds"
-        raise UnmixError(f"not enough memory: {str(error)[:200]}", hint) from None
+        raise UnmixError(f"not enough memory: {reason}", hint) from None
 
 
 def main() -> None:

@@ -91,7 +91,7 @@ class Run:
     @cached_property
     def initial(self) -> Params:
         e = self.experiment
-        return _moved(e.net.init(self.data, e.seeds, e.torch_dtype), self.params["w"].device)
+        return _moved(e.net.start(self.data, e.seeds, self.train_batch), self.params["w"].device)
 
     @cached_property
     def centres(self) -> Float[Tensor, "R k d"]:
@@ -165,8 +165,8 @@ def _train(
 ) -> tuple[Params, Trace]:
     data, net, dtype = experiment.data, experiment.net, experiment.torch_dtype
     batch = data.sample(experiment.seeds, experiment.samples.train, "train", dtype)
+    params = _moved(net.start(data, experiment.seeds, batch), device)
     batch = Batch(batch.x.to(device), batch.y.to(device), batch.cluster.to(device))
-    params = _moved(net.init(data, experiment.seeds, dtype), device)
     descent = Descent(experiment.train, net, data, params, batch)
     part = "-".join(str(seed) for seed in (experiment.seeds[0], experiment.seeds[-1]))
     if (state := supervisor.load(part)) is not None:

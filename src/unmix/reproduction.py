@@ -131,7 +131,7 @@ def _chosen(paper: Paper, only: str | None) -> tuple[tuple[Claim, ...], tuple[Fi
     )
     if not claims and not figures:
         names = [c.name for c in paper.claims] + [f.name for f in paper.figures]
-        hint = f"{nearest(only, names)}; see: unmix list claims, unmix list figures"
+        hint = f"{nearest(only, names)} (all: unmix list claims, unmix list figures)"
         raise UnknownName(f"{paper.name} has no claim or figure {only!r}", hint)
     return claims, figures
 

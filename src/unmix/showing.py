@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
+from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unmix import catalog, terminal
 from unmix.claims import Verdict, not_run
-from unmix.errors import DataError
-from unmix.papers.base import Paper
+from unmix.errors import DataError, StoreError, UnknownName, UnmixError
+from unmix.papers.base import FigureEntry, Paper
+from unmix.records import Outdated
 from unmix.report import latex as tex
 from unmix.report import page, tables
 from unmix.report.tables import number
+from unmix.train.base import Stop
 
 if TYPE_CHECKING:
     from unmix.experiment import Run
@@ -21,24 +26,47 @@ if TYPE_CHECKING:
 
 
 def one_run(run: Run, store: Store, as_json: bool) -> None:
-    """Stops, probes and verdicts of a run."""
+    """What was trained, why each seed stopped, every probe's values and the verdicts."""
     probes = measured(run)
     if as_json:
-        print(json.dumps(_plain(run, probes, store), indent=1))
+        _dump(_plain(run, probes, store))
         return
-    rows = [
-        [name, number(float(v.double().mean())), number(_spread(v))] for name, v in probes.items()
-    ]
-    seeds = f"{run.replicas} seeds"
-    terminal.table(f"{run.experiment.digest()}  {seeds}", ("probe", "mean", "sd"), rows)
-    verdicts_of = store.verdicts(run)
-    if verdicts_of:
-        terminal.table("", ("claim", "status"), [[v.claim, v.status] for v in verdicts_of])
+    e = run.experiment
+    seeds = f"{run.replicas} {'seed' if run.replicas == 1 else 'seeds'}"
+    terminal.line(f"{e.digest()}: {e.net.kind} on {e.data.kind}, {seeds}")
+    for line in _stops(run):
+        terminal.line(line)
+    if probes:
+        spread = "mean ± sd" if run.replicas > 1 else "value"
+        rows = [[name, _summary(column)] for name, column in probes.items()]
+        terminal.table("", ("probe", spread), rows)
+    if judged := store.verdicts(run):
+        rows = [[v.claim, f"{tables.SYMBOLS[v.status]} {v.status}", v.why] for v in judged]
+        terminal.table("", ("claim", "status", "why"), rows)
 
 
 def hint(run: Run) -> None:
     """Where the run lies and how to look at it again."""
     terminal.say(f"stored in {run.folder}; see it again: unmix show {run.folder}")
+
+
+def divergence(run: Run) -> UnmixError:
+    """The error that a run with diverged seeds ends in; the run is stored all the same."""
+    first = run.trace.stops[run.trace.diverged[0]]
+    lost = _listed([run.experiment.seeds[r] for r in run.trace.diverged])
+    message = f"training diverged on {lost}, first at step {first.step}"
+    return UnmixError(f"{message}; {run.folder} keeps the last finite state", first.advice)
+
+
+def found(store: Store, what: str) -> Run:
+    """The stored run that a user means; a misspelt paper is told from a missing run."""
+    try:
+        return store.load(what)
+    except StoreError as error:
+        papers = get_close_matches(what, catalog.names("papers"), n=1)
+        if papers and not Path(what).exists():
+            raise UnknownName(error.message, f"did you mean the paper {papers[0]!r}?") from None
+        raise
 
 
 def measured(run: Run) -> dict[str, Any]:
@@ -57,39 +85,101 @@ def measured(run: Run) -> dict[str, Any]:
 
 
 def verdicts(paper: Paper, found: Sequence[Verdict], as_json: bool) -> None:
-    """The verdict table, or the same as data."""
-    if as_json:
-        print(json.dumps(tables.records(paper, found), indent=1))
-        return
+    """The table of these verdicts, or the same as data."""
     judged = {v.claim for v in found}
+    if as_json:
+        _dump([r for r in tables.records(paper, found) if r["claim"] in judged])
+        return
+    if not found:
+        return
     rows = [r.plain() for r in tables.rows(paper, found) if r.claim in judged]
     terminal.table(paper.title, tables.COLUMNS, rows)
     counts = {s: sum(v.status == s for v in found) for s in tables.STATUSES}
     terminal.say(", ".join(f"{n} {status}" for status, n in counts.items() if n))
 
 
+def figures(asked: Sequence[FigureEntry], paths: Sequence[Path], as_json: bool) -> None:
+    """Where the drawn figures are, and why others are not drawn."""
+    for path in paths:
+        say(f"figure: {path}", as_json)
+    for entry in asked:
+        if entry.why_not:
+            say(f"figure {entry.name} is not drawn: {entry.why_not}", as_json)
+
+
+def say(text: str, as_json: bool) -> None:
+    """A line of the result; with --json stdout holds the data alone."""
+    (terminal.say if as_json else terminal.line)(text)
+
+
 def paper(
     source: Paper, store: Store, *, html: bool, latex: bool, as_json: bool, out: Path
 ) -> None:
     """What the store knows of a paper's claims."""
-    known = {v.claim: v for digest in store.digests() for v in store.verdicts(store.load(digest))}
+    known = _known(store)
     why = f"not in the store: unmix reproduce {source.name}"
-    found = [known.get(c.name) or not_run(c, c.why_not or why) for c in source.claims]
+    judged = [known.get(c.name) or not_run(c, c.why_not or why) for c in source.claims]
     if latex:
-        print(tex.document([tex.verdict_table(source, found)]))
+        terminal.line(tex.document([tex.verdict_table(source, judged)]))
     elif html:
-        print(page.write(out, [page.Section(source, found, notes=source.notes)]))
+        terminal.line(str(page.write(out, [page.Section(source, judged, notes=source.notes)])))
     else:
-        verdicts(source, found, as_json)
+        verdicts(source, judged, as_json)
 
 
 def query(store: Store, sql: str, as_json: bool) -> None:
     """The answer to an SQL query."""
     columns, rows = store.sql(sql)
+    if not store.digests():
+        raise StoreError(f"the store {store.root} is empty", "run an experiment first: unmix run")
     if as_json:
-        print(json.dumps([dict(zip(columns, row, strict=True)) for row in rows], default=str))
+        _dump([dict(zip(columns, map(_cell, row), strict=True)) for row in rows])
     else:
         terminal.table("", columns, [[str(cell) for cell in row] for row in rows])
+
+
+def _known(store: Store) -> dict[str, Verdict]:
+    """The weightiest stored verdict on each claim: the paper's own scale, then more replicas."""
+    best: dict[str, Verdict] = {}
+    for digest in store.digests():
+        # A run of another version says nothing about this one.
+        with suppress(Outdated):
+            for v in store.verdicts(store.load(digest)):
+                if v.claim not in best or _weight(v) > _weight(best[v.claim]):
+                    best[v.claim] = v
+    return best
+
+
+def _weight(verdict: Verdict) -> tuple[bool, int]:
+    return verdict.scale in ("paper", "any"), verdict.replicas
+
+
+def _stops(run: Run) -> list[str]:
+    """One line for each way to stop."""
+    seeds: dict[Stop, list[int]] = {}
+    for seed, stop in zip(run.experiment.seeds, run.trace.stops, strict=True):
+        seeds.setdefault(stop, []).append(seed)
+    return [f"{_listed(group)}: {_told(stop)}" for stop, group in seeds.items()]
+
+
+def _told(stop: Stop) -> str:
+    if stop.reason == "steps":
+        return f"all {stop.step} steps done"
+    return f"{stop.reason} at step {stop.step}; {stop.advice}"
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    """Seeds in words; only the first few of many."""
+    word = "seed" if len(seeds) == 1 else "seeds"
+    more = f" and {len(seeds) - 8} more" if len(seeds) > 8 else ""
+    return f"{word} {', '.join(map(str, seeds[:8]))}{more}"
+
+
+def _summary(column: Any) -> str:
+    """Mean and standard deviation over the seeds."""
+    values = column.double()
+    spread = f" ± {number(float(values.std()))}" if len(values) > 1 else ""
+    return number(float(values.mean())) + spread
 
 
 def _plain(run: Run, probes: dict[str, Any], store: Store) -> dict[str, Any]:
@@ -107,8 +197,19 @@ def _plain(run: Run, probes: dict[str, Any], store: Store) -> dict[str, Any]:
 def _number(value: Any) -> float | None:
     """JSON has no NaN."""
     plain = float(value)
-    return plain if abs(plain) < float("inf") else None
+    return plain if math.isfinite(plain) else None
 
 
-def _spread(column: Any) -> float:
-    return float(column.double().std()) if len(column) > 1 else 0.0
+def _cell(value: Any) -> Any:
+    """A cell of an SQL answer as JSON: what is not finite is null, what JSON lacks is text."""
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, list | tuple):
+        return [_cell(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _cell(item) for key, item in value.items()}
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _dump(value: Any) -> None:
+    terminal.line(json.dumps(value, indent=1, allow_nan=False))

@@ -97,7 +97,7 @@ class Spec(BaseModel):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def override(self, *assignments: str) -> Self:
-        """A copy with every `a.b=v` applied, judged as a whole; v is JSON, or else a bare string."""
+        """A copy with every `a.b=v` applied, judged as a whole; v is JSON or a bare string."""
         plain = self.plain()
         for assignment in assignments:
             path, equals, text = assignment.partition("=")
@@ -219,7 +219,11 @@ def _translated(cls: type[Spec], error: ValidationError) -> SpecError:
 def _example(cls: type[Spec], place: tuple[int | str, ...]) -> str:
     """What the field at a place is, and a value that is legal there."""
     field = cls.model_fields.get(str(place[0])) if place else None
-    if field is None or field.is_required() or not isinstance(field.default, str | int | float | tuple):
+    if (
+        field is None
+        or field.is_required()
+        or not isinstance(field.default, str | int | float | tuple)
+    ):
         return ""
     what = f" ({field.description})" if field.description else ""
     return f"for example {place[0]}={json.dumps(field.default)}{what}"

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 Tell = Callable[[int, int, str], None]
 
@@ -31,10 +32,18 @@ def say(text: str) -> None:
     Console(stderr=True, highlight=False, soft_wrap=True).print(text, markup=False)
 
 
+def line(text: str) -> None:
+    """One line, or any text, on stdout as it is."""
+    sys.stdout.write(text.rstrip("\n") + "\n")
+
+
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A table on stdout; a cell that is a status has its colour."""
-    wide = Console(width=None if sys.stdout.isatty() else 160)
-    grid = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    if title:
+        line(title)
+    # A pipe or a file has no edge to fold at, and is read better without one.
+    wide = Console(width=None if sys.stdout.isatty() else 10_000)
+    grid = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         grid.add_column(column, overflow="fold")
     for row in rows:
@@ -42,11 +51,9 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> 
     wide.print(grid)
 
 
-def _styled(cell: str) -> str:
+def _styled(cell: str) -> Text:
     words = cell.split()
-    style = STYLES.get(words[-1]) if words else None
-    text = cell.replace("[", r"\[")
-    return f"[{style}]{text}[/]" if style else text
+    return Text(cell, style=STYLES.get(words[-1], "") if words else "")
 
 
 @contextmanager

@@ -36,6 +36,10 @@ class Net(Spec, ABC):
     def init(self, data: Clusters, seeds: Sequence[int], dtype: torch.dtype) -> Params:
         """First-layer weights `w` [R M d] and, where the net has biases, `b` [R M]."""
 
+    def start(self, data: Clusters, seeds: Sequence[int], batch: Batch) -> Params:
+        """Parameters before the first step; a net may look at the training points."""
+        return self.init(data, seeds, batch.x.dtype)
+
     @abstractmethod
     def readout(self, data: Clusters) -> Float[Tensor, "M C"]:
         """The frozen second layer A."""

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from unmix.experiment import Run
+from unmix.nets.base import Model
 from unmix.probes.activation import activation
 from unmix.probes.base import Measured
 from unmix.train.descent import GradientDescent
@@ -86,25 +87,23 @@ def _training_set(run: Run) -> dict[str, Tensor]:
 
 
 def _initialisation(run: Run) -> dict[str, Tensor]:
-    """Props A.10, A.12 and Lemma A.13, for nets that start from Gaussian weights."""
+    """Prop A.10; binary A.12, A.13; k-class C.3. For nets that start from Gaussian weights."""
     net, data, train = run.experiment.net, run.data, run.experiment.train
     sigma = getattr(net, "sigma_w", 0)
     if not sigma or not isinstance(train, GradientDescent):
         return {}
-    n, k, m = run.experiment.samples.train, data.k, net.neurons(data) // 2
-    w0, b0 = run.initial["w"], run.initial.get("b")
-    norms = (w0.norm(dim=-1) / sigma - math.sqrt(data.d)).abs().amax(1)
-    z0 = w0 @ run.train_batch.x.transpose(1, 2)
-    z0 = z0 if b0 is None else z0 + b0.unsqueeze(2)
-    values = {
-        "A.10 ||w0|/sigma_w - sqrt d| <= 2 ln d": 2 * math.log(data.d) / norms,
-        "A.12 |T_srj| >= n/(3 k m^2)": activation(run)["start_min_count"] / (n / (3 * k * m**2)),
-        "A.13 |z0| <= eta sqrt(d)/(n m)": train.eta
-        * math.sqrt(data.d)
-        / (n * m)
-        / z0.abs().amax((1, 2)),
-    }
-    if b0 is not None and m > 1:
-        allowed = 2 * net.sigma_b * math.sqrt(2 * math.log(m))
-        values["A.10 |b0| <= 2 sigma_b sqrt(2 ln m)"] = allowed / b0.abs().amax(1)
+    n, k = run.experiment.samples.train, data.k
+    norms = (run.initial["w"].norm(dim=-1) / sigma - math.sqrt(data.d)).abs().amax(1)
+    values = {"A.10 ||w0|/sigma_w - sqrt d| <= 2 ln d": 2 * math.log(data.d) / norms}
+    count = activation(run)["start_min_count"]
+    if run.model.class_signs is not None:
+        return values | {"C.3 |T_srj| >= n/(3 k^3 h^2)": count / (n / (3 * k**3 * net.h**2))}
+    allowed = train.eta * math.sqrt(data.d) / (n * net.m)
+    start = Model(net, data, run.initial)
+    z0 = start.preactivations(run.train_batch.x).abs().amax((1, 2))
+    values["A.12 |T_srj| >= n/(3 k m^2)"] = count / (n / (3 * k * net.m**2))
+    values["A.13 |z0| <= eta sqrt(d)/(n m)"] = allowed / z0
+    if net.m > 1 and net.sigma_b:
+        allowed = 2 * net.sigma_b * math.sqrt(2 * math.log(net.m))
+        values["A.10 |b0| <= 2 sigma_b sqrt(2 ln m)"] = allowed / start.b.abs().amax(1)
     return values

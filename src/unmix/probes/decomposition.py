@@ -76,6 +76,8 @@ def _statistics(lam: Tensor, sig: Tensor, own: Tensor, own_sigma: Tensor) -> dic
     mask = own.T
     on, off = lam[:, mask], lam[:, ~mask]
     counts = own_sigma.to(sig).sum((1, 2)), (~own_sigma).to(sig).sum((1, 2))
+    own_only = sig.masked_fill(~own_sigma, torch.nan).flatten(1)
+    largest = own_only.nan_to_num(nan=-torch.inf).amax(1)
     zero = ((sig == 0) & ~own_sigma).to(sig).sum((1, 2)) / counts[1]
     return {
         "lambda_own": on.mean(1),
@@ -83,6 +85,8 @@ def _statistics(lam: Tensor, sig: Tensor, own: Tensor, own_sigma: Tensor) -> dic
         "lambda_off": off.mean(1),
         "lambda_off_max": off.amax(1),
         "sigma_own": (sig * own_sigma).sum((1, 2)) / counts[0],
+        "sigma_own_max": largest,
+        "sigma_own_ratio": largest / own_only.nan_to_num(nan=torch.inf).amin(1),
         "sigma_off_zero": zero,
         "wrong_signs": _wrong_signs(lam, sig, mask, own_sigma),
     }

@@ -32,7 +32,7 @@ class Record(Spec):
         if self.schedule == "linear":
             chosen = np.linspace(0, last, min(self.points, last + 1))
         else:
-            chosen = np.append(0, np.geomspace(1, max(last, 1), self.points - 1))
+            chosen = np.geomspace(1, max(last, 1), self.points - 1)[:-1]
         return tuple(sorted({int(s) for s in np.rint(chosen)} & set(range(last + 1)) | {0, last}))
 
 

@@ -73,6 +73,11 @@ def _main(base: Experiment) -> dict[str, Setting]:
         "binary-long": Setting(base.with_("train.steps=1000"), attack=True),
         "binary-tiny-init": Setting(base.with_("net.sigma_w=1e-10", "net.sigma_b=1e-10")),
     }
+    light = _with(base, train=GradientDescent(eta=1e-3, steps=100))
+    for steps in (10, 30, 300):
+        table[f"binary-t{steps}"] = Setting(light.with_(f"train.steps={steps}"), attack=True)
+    early = _with(light, net=KClass()).with_("train.steps=3")
+    table["k-class-t3"] = Setting(early, attack=True)
     for h in (1, 3, 5):
         name = "k-class" if h == 1 else f"k-class-h{h}"
         table[name] = Setting(_with(base, net=KClass(h=h)), attack=True)
@@ -188,4 +193,5 @@ def _dead(base: Experiment) -> dict[str, Setting]:
         seeds=tuple(range(20)),
     )
     start = _with(few, data=Clusters(k=40, d=64), train=NoTraining(), seeds=tuple(range(300)))
-    return {"dead": Setting(few), "few-points": Setting(start)}
+    redrawn = few.with_("net.silent=redraw")
+    return {"dead": Setting(few), "dead-redrawn": Setting(redrawn), "few-points": Setting(start)}

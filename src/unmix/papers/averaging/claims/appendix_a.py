@@ -97,6 +97,15 @@ CLAIMS = (
         reading="the active share is uniform on (0,1), so a count of 0 has probability 1/(n/k+1)",
     ),
     claim(
+        "prop-c.3",
+        "Each neuron of the k-label net starts active on n/(3 k^3 h^2) points of every cluster",
+        "Prop C.3",
+        "law",
+        SLACK,
+        "assumptions.C.3 |T_srj| >= n/(3 k^3 h^2)",
+        "k-class",
+    ),
+    claim(
         "lemma-a.13",
         "Initial pre-activations are at most eta sqrt(d)/(nm)",
         "Lemma A.13",

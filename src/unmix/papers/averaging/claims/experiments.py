@@ -131,6 +131,19 @@ CLAIMS = (
         reading="0.001 as a standard deviation; as a variance the baseline itself would break",
     ),
     *(
+        claim(
+            f"e1-eta-time-{eta}",
+            f"Only eta T matters: averages at eta = {eta}, T = {steps} equal the baseline's",
+            "E.1, Fig 6",
+            "beyond",
+            within(0.99, 1.01),
+            "learned:index_ratio",
+            *(f"eta={eta},T={steps}", "binary"),
+            reading="ratio of averaging indices",
+        )
+        for eta, steps in (("0.01", 10), ("0.0001", 1000))
+    ),
+    *(
         Claim(name, statement, Source(PAPER, place), "experiment", why_not="needs real images")
         for name, (statement, place) in REAL_IMAGES.items()
     ),

@@ -52,6 +52,16 @@ def lambda_upper(evidence: Evidence, setting: str) -> Sample:
     return _lambda_slack(evidence, setting, lambda lam, low, high: high - lam.amax(1))
 
 
+def sigma_over_bound(evidence: Evidence, setting: str) -> Sample:
+    """Largest own sigma over (2k/n) ln(T+1) (B.7.1, C.10.1)."""
+    run = evidence.run(setting)
+    steps, n = run.experiment.train.steps, run.experiment.samples.train
+    bound = 2 * run.data.k / n * math.log(steps + 1)
+    return evidence.sample(
+        setting, evidence.probe(setting, "decomposition")["sigma_own_max"] / bound
+    )
+
+
 def lambda_over_log_k(evidence: Evidence, setting: str) -> Sample:
     """Mean own lambda over ln k (Thm 4.7.2: Omega(1))."""
     level = evidence.probe(setting, "weight-error")["lambda"]

@@ -23,6 +23,11 @@ def radius_in_k(evidence: Evidence, *ladder: str) -> Sample:
     return _exponent(evidence, ladder, lambda run: run.data.k, radius)
 
 
+def radius_in_steps(evidence: Evidence, *ladder: str) -> Sample:
+    """Exponent of the radius (over |mu|) in the number of steps T."""
+    return _exponent(evidence, ladder, lambda run: run.experiment.train.steps, radius)
+
+
 def radius_in_d(evidence: Evidence, *ladder: str) -> Sample:
     """Exponent of the radius (in input units) in d."""
 
