@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,10 @@ Device = Annotated[
     str, typer.Option(parser=asked.device, metavar="DEVICE", help="auto, cpu or cuda:N.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
+
+STOPPED = Interrupted(
+    "stopped; finished runs and checkpoints are kept", "the same command goes on from there"
+)
 
 
 @app.command("list")
@@ -93,6 +98,7 @@ def run(
     with _guarded():
         from unmix import showing
         from unmix.experiment import pick_device
+        from unmix.reproduction import judge_alone
         from unmix.store import Store
         from unmix.terminal import progress
 
@@ -104,6 +110,7 @@ def run(
             done = store.run(
                 experiment, device=device, threads=threads, progress=lambda d, t: tell(d, t, "")
             )
+        judge_alone(store, done)
         showing.one_run(done, store, json_)
         if done.trace.diverged:
             raise showing.divergence(done)
@@ -216,8 +223,7 @@ def _guarded() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        hint = "the same command goes on from there"
-        raise Interrupted("stopped; finished runs and checkpoints are kept", hint) from None
+        raise STOPPED from None
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -230,11 +236,18 @@ def _guarded() -> Iterator[None]:
         raise UnmixError(f"not enough memory: {reason}", hint) from None
 
 
+def _leave(number: int, frame: object) -> None:
+    """Ctrl-C while nothing is at stake: imports may swallow a KeyboardInterrupt, but not this."""
+    os.write(2, f"\n{STOPPED}\n".encode())
+    os._exit(130)
+
+
 def main() -> None:
     """Entry point: a known error is one screen of text and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    before = signal.signal(signal.SIGINT, _leave)
     try:
         app()
     except Interrupted as error:
@@ -245,3 +258,5 @@ def main() -> None:
             error.hint = "every field with its limits: unmix list specs"
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -20,7 +20,7 @@ from unmix.errors import SpecError
 from unmix.nets.base import Model, Params
 from unmix.spec import AnySpec, Kind, Spec
 from unmix.train.base import Stop, Trace
-from unmix.train.descent import Checkpoint, Descent, Hooks, NoTraining
+from unmix.train.descent import Checkpoint, Descent, GradientDescent, Hooks
 
 # Replicas are trained together until their data and Gram matrices fill this many bytes.
 MEMORY = 3 * 2**30
@@ -136,7 +136,7 @@ def run(
     place = pick_device(device)
     parts = list(_parts(experiment))
     total = len(parts) * max(experiment.train.steps, 1)
-    with _threads(threads):
+    with using_threads(threads):
         done = []
         for index, seeds in enumerate(parts):
             watched = replace(
@@ -187,16 +187,18 @@ def _shifted(supervisor: Supervisor, before: int, total: int) -> Callable[[int, 
 
 def _parts(experiment: Experiment) -> Iterator[tuple[int, ...]]:
     """Seeds in groups whose training fits into MEMORY; replicas share nothing, so groups agree."""
-    n, d = experiment.samples.train, experiment.data.d
+    n, d, training = experiment.samples.train, experiment.data.d, experiment.train
     size = 4 if experiment.dtype == "float32" else 8
-    gram = n * n if not isinstance(experiment.train, NoTraining) and n < 2 * d else 0
+    trains = isinstance(training, GradientDescent)
+    gram = n * n if trains and training.engine_for(n, d) == "gram" else 0
     together = max(1, int(MEMORY // (size * (2 * n * d + gram))))
     for first in range(0, len(experiment.seeds), together):
         yield experiment.seeds[first : first + together]
 
 
 @contextmanager
-def _threads(threads: int | None) -> Iterator[None]:
+def using_threads(threads: int | None) -> Iterator[None]:
+    """So many threads of torch within the block; None leaves their number alone."""
     before = torch.get_num_threads()
     if threads is not None:
         torch.set_num_threads(threads)

@@ -6,10 +6,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from unmix.attacks.base import Attacked
 from unmix.attacks.suite import STANDARD
 from unmix.claims import Claim, Verdict
 from unmix.errors import UnknownName, nearest
-from unmix.papers.base import Drawing, Evidence, FigureEntry, Paper, Setting, Size, Source, verdict
+from unmix.experiment import Run, using_threads
+from unmix.papers.base import (
+    Drawing,
+    Evidence,
+    FigureEntry,
+    Paper,
+    Setting,
+    Size,
+    Source,
+    verdict,
+    verdicts,
+)
 from unmix.report import export, page
 from unmix.store import Store
 from unmix.sweep import Job, Progress, execute
@@ -59,6 +71,10 @@ class Task:
 
     def judge(self, tell: Callable[[int, int], None] = lambda done, total: None) -> Reproduction:
         """Judge the claims on the store's runs, draw the figures, keep verdicts with the runs."""
+        with using_threads(self.means.threads):
+            return self._judged(tell)
+
+    def _judged(self, tell: Callable[[int, int], None]) -> Reproduction:
         evidence = self._evidence()
         total = len(self.claims) + len(self.figures)
         verdicts: list[Verdict] = []
@@ -78,9 +94,7 @@ class Task:
             run=lambda experiment: self.store.run(
                 experiment, threads=self.means.threads, device=self.means.device
             ),
-            attacked=lambda run: self.store.attacked(
-                run, STANDARD.suite, STANDARD.radii(run.experiment), STANDARD.points
-            ),
+            attacked=lambda run: _standard(self.store, run),
         )
         return Evidence(self.settings, self.paper.settings("paper"), source)
 
@@ -88,6 +102,16 @@ class Task:
         for run in evidence.runs.values():
             digest = run.experiment.digest()
             self.store.annotate(run, [v for v in verdicts if digest in v.runs])
+
+
+def judge_alone(store: Store, run: Run) -> None:
+    """Judge a stored run on the claims that it decides by itself, and keep the verdicts with it."""
+    if not run.trace.diverged:
+        store.annotate(run, verdicts(run, lambda r: _standard(store, r)))
+
+
+def _standard(store: Store, run: Run) -> Attacked:
+    return store.attacked(run, STANDARD.suite, STANDARD.radii(run.experiment), STANDARD.points)
 
 
 @dataclass(frozen=True)

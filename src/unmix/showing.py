@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unmix import catalog, terminal
 from unmix.claims import Verdict, not_run
 from unmix.errors import DataError, StoreError, UnknownName, UnmixError
+from unmix.experiment import using_threads
 from unmix.papers.base import FigureEntry, Paper
 from unmix.records import Outdated
 from unmix.report import latex as tex
@@ -74,13 +75,15 @@ def measured(run: Run) -> dict[str, Any]:
     if run.trace.diverged:
         return {}
     found: dict[str, Any] = {}
-    for name in catalog.names("probes"):
-        try:
-            values = catalog.load("probes", name)(run).values
-        except DataError:
-            # The probe does not apply: it needs recorded coefficients or another net.
-            continue
-        found |= {f"{name}.{value}": column for value, column in values.items()}
+    names = catalog.names("probes")
+    # On tensors as small as these a second thread costs more than it gives.
+    with using_threads(1), terminal.waiting("probes") as tell:
+        for index, name in enumerate(names):
+            tell(index, len(names), name)
+            # A probe that does not apply needs recorded coefficients or another net.
+            with suppress(DataError):
+                values = catalog.load("probes", name)(run).values
+                found |= {f"{name}.{value}": column for value, column in values.items()}
     return found
 
 

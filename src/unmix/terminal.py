@@ -5,10 +5,11 @@ On a terminal progress is a live bar; in a log it is one line per ten per cent.
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -59,8 +60,48 @@ def _styled(cell: str) -> Text:
 @contextmanager
 def progress(what: str) -> Iterator[Tell]:
     """A function (done, total, detail) that shows how far the work is and how long it will take."""
-    with _bar(what) if sys.stderr.isatty() else _log(what) as tell:
+    with _bar(what) if sys.stderr.isatty() else _log(what) as tell, _listening() as listen:
+
+        def listen_and_tell(done: int, total: int, detail: str) -> None:
+            listen()
+            tell(done, total, detail)
+
+        yield listen_and_tell
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[Tell]:
+    """The same for work of some seconds: a bar on a terminal, nothing in a log."""
+    with _bar(what) if sys.stderr.isatty() else nullcontext(_silent) as tell:
         yield tell
+
+
+def _silent(done: int, total: int, detail: str) -> None:
+    pass
+
+
+@contextmanager
+def _listening() -> Iterator[Callable[[], None]]:
+    """A function that raises KeyboardInterrupt after Ctrl-C, should the first one have been lost.
+
+    Code in C may clear any exception that is raised while it runs.
+    """
+    pressed = False
+
+    def press(number: int, frame: object) -> None:
+        nonlocal pressed
+        pressed = True
+        raise KeyboardInterrupt
+
+    def listen() -> None:
+        if pressed:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield listen
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

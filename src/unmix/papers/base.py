@@ -182,28 +182,29 @@ def verdict(paper: Paper, claim: Claim, evidence: Evidence) -> Verdict:
     return judge(claim, sample, evidence.scale(claim, settings), digests)
 
 
-def verdicts(run: Run) -> Verdicts:
-    """Judge a run, in memory, on every claim that one such run decides.
+def verdicts(run: Run, attacked: Callable[[Run], Attacked] | None = None) -> Verdicts:
+    """Judge a run on every claim that one such run decides.
 
     A run decides a claim whose only setting has the run's hyper-parameters, whatever its seeds.
+    `attacked` may bring the standard attacks from a store.
     """
     from unmix import catalog
+    from unmix.attacks.suite import STANDARD
+
+    def in_memory(run: Run) -> Attacked:
+        return STANDARD.suite.curve(run, STANDARD.radii(run.experiment))
 
     found = []
     for name in catalog.names("papers"):
         paper: Paper = catalog.load("papers", name)
         full = paper.settings("paper")
         same = [s for s, setting in full.items() if _same(setting.experiment, run.experiment)]
-        found += [v for s in same for v in _alone(paper, s, full, run)]
+        source = Source(lambda e: run, attacked or in_memory)
+        for setting in same:
+            evidence = Evidence({setting: Setting(run.experiment)}, full, source)
+            claims = [c for c in paper.claims if c.settings == (setting,)]
+            found += [verdict(paper, claim, evidence) for claim in claims]
     return Verdicts(found)
-
-
-def _alone(paper: Paper, setting: str, full: Mapping[str, Setting], run: Run) -> list[Verdict]:
-    from unmix.attacks.suite import STANDARD
-
-    source = Source(lambda e: run, lambda r: STANDARD.suite.curve(r, STANDARD.radii(r.experiment)))
-    evidence = Evidence({setting: Setting(run.experiment)}, full, source)
-    return [verdict(paper, c, evidence) for c in paper.claims if c.settings == (setting,)]
 
 
 def _same(one: Experiment, other: Experiment) -> bool:

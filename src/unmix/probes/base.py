@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from unmix import catalog
-from unmix.errors import DataError
+from unmix.errors import DataError, nearest
 from unmix.experiment import Run
 
 
@@ -28,7 +28,10 @@ class Measured:
             raise DataError("a probe returns one number per replica, and arrays that lead with it")
 
     def __getitem__(self, name: str) -> Tensor:
-        return self.values[name] if name in self.values else self.arrays[name]
+        every = self.values | self.arrays
+        if name not in every:
+            raise DataError(f"the probe gave no {name!r} for this run", nearest(name, every))
+        return every[name]
 
     def __str__(self) -> str:
         lines = []
