@@ -100,7 +100,7 @@ def run(
         from unmix.experiment import pick_device
         from unmix.reproduction import judge_alone
         from unmix.store import Store
-        from unmix.terminal import progress
+        from unmix.terminal import progress, waiting
 
         experiment = asked.experiment(spec, assignments or [], seeds)
         pick_device(device)
@@ -110,7 +110,8 @@ def run(
             done = store.run(
                 experiment, device=device, threads=threads, progress=lambda d, t: tell(d, t, "")
             )
-        judge_alone(store, done)
+        with waiting("verdicts"):
+            judge_alone(store, done)
         showing.one_run(done, store, json_)
         if done.trace.diverged:
             raise showing.divergence(done)

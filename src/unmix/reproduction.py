@@ -107,7 +107,8 @@ class Task:
 def judge_alone(store: Store, run: Run) -> None:
     """Judge a stored run on the claims that it decides by itself, and keep the verdicts with it."""
     if not run.trace.diverged:
-        store.annotate(run, verdicts(run, lambda r: _standard(store, r)))
+        with using_threads(1):
+            store.annotate(run, verdicts(run, lambda r: _standard(store, r)))
 
 
 def _standard(store: Store, run: Run) -> Attacked:

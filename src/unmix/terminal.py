@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -60,20 +60,26 @@ def _styled(cell: str) -> Text:
 @contextmanager
 def progress(what: str) -> Iterator[Tell]:
     """A function (done, total, detail) that shows how far the work is and how long it will take."""
-    with _bar(what) if sys.stderr.isatty() else _log(what) as tell, _listening() as listen:
+    with _shown(what, _log(what)) as tell:
+        yield tell
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[Tell]:
+    """The same for work of some seconds: a bar on a terminal, nothing in a log."""
+    with _shown(what, nullcontext(_silent)) as tell:
+        yield tell
+
+
+@contextmanager
+def _shown(what: str, log: AbstractContextManager[Tell]) -> Iterator[Tell]:
+    with _bar(what) if sys.stderr.isatty() else log as tell, _listening() as listen:
 
         def listen_and_tell(done: int, total: int, detail: str) -> None:
             listen()
             tell(done, total, detail)
 
         yield listen_and_tell
-
-
-@contextmanager
-def waiting(what: str) -> Iterator[Tell]:
-    """The same for work of some seconds: a bar on a terminal, nothing in a log."""
-    with _bar(what) if sys.stderr.isatty() else nullcontext(_silent) as tell:
-        yield tell
 
 
 def _silent(done: int, total: int, detail: str) -> None:
@@ -128,9 +134,10 @@ def _log(what: str) -> Iterator[Tell]:
 
     def tell(done: int, total: int, detail: str) -> None:
         nonlocal first, told
-        # What an earlier call had finished costs nothing now and must not flatter the estimate.
-        first = done if first < 0 else first
         tenth = 10 * done // max(total, 1)
+        if first < 0:
+            # What an earlier call had finished is no news and must not flatter the estimate.
+            first, told = done, tenth
         if tenth > told and done > first:
             told = tenth
             passed = time.monotonic() - start

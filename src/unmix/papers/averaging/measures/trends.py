@@ -82,9 +82,11 @@ def _exponent(
     sizes = np.log([size(evidence.run(s)) for s in ladder])
     samples = [measure(evidence, s) for s in ladder]
     failed = tuple(f for s in samples for f in s.failed_premises)
-    table = np.log(np.array([s.values for s in samples]))
+    table = np.array([s.values for s in samples])
+    if not (np.isfinite(table) & (table > 0)).all():
+        return Sample([], (*failed, "a value on the ladder is not positive and finite"))
     note = f"sizes {', '.join(str(round(math.exp(v))) for v in sizes)}"
-    return Sample([float(v) for v in np.polyfit(sizes, table, 1)[0]], failed, note)
+    return Sample([float(v) for v in np.polyfit(sizes, np.log(table), 1)[0]], failed, note)
 
 
 def _points(run: Run) -> int:

@@ -1,0 +1,268 @@
+"""All engines take the same steps as plain autograd, and autograd those of the formulas.
+
+Tolerances, relative to the largest weight: 1e-10 in float64 over 200 steps, 2e-4 in float32 (each
+step rounds to 6e-8; a ReLU that switches one step earlier or later gives the rest).
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from small_runs import small
+from unmix.data.clusters import Clusters
+from unmix.experiment import run as train
+from unmix.nets.base import Params
+from unmix.nets.k_class import KClass
+from unmix.nets.two_layer import TwoLayer
+from unmix.train.descent import ENGINES
+from unmix.train.engines.reference import Reference
+
+FAST = sorted(set(ENGINES) - {"reference"})
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-4}
+DATA = Clusters(k=4, d=12, sigma=1.5)
+STEPS = 200
+
+
+class Case:
+    """One training problem, small and nasty, for engines in the raw."""
+
+    def __init__(self, net, n: int = 40, edit=lambda x, p: None, eta: float = 0.05) -> None:
+        batch = DATA.sample((0, 1), n, "train")
+        self.x, self.params = batch.x, net.init(DATA, (0, 1), torch.float64)
+        edit(self.x, self.params)
+        self.readout, self.targets = net.readout(DATA), net.targets(DATA, batch)
+        self.eta, self.slope = eta, net.slope_at_zero
+
+    def engine(self, name: str, dtype: torch.dtype = torch.float64, rows: slice = slice(None)):
+        targets = self.targets[rows]
+        targets = targets.to(dtype) if targets.is_floating_point() else targets
+        params = {n: p[rows].to(dtype) for n, p in self.params.items()}
+        start = (params, self.x[rows].to(dtype), targets, self.readout.to(dtype))
+        return ENGINES[name](*start, self.eta, self.slope)
+
+
+def duplicated(x: torch.Tensor, params: Params) -> None:
+    x[:, 1::2] = x[:, ::2]
+
+
+def zero_row(x: torch.Tensor, params: Params) -> None:
+    x[:, 5] = 0
+
+
+def all_dead(x: torch.Tensor, params: Params) -> None:
+    params["b"].fill_(-1e6)
+
+
+def all_dead_without_bias(x: torch.Tensor, params: Params) -> None:
+    x.abs_()
+    params["w"].abs_().neg_()
+
+
+BINARY, FINE = TwoLayer(m=3, sigma_w=0.1, sigma_b=0.1), KClass(h=2, sigma_w=0.1)
+NO_START = {"sigma_w": 0.0}
+CASES = {
+    "binary": Case(BINARY),
+    "k-class": Case(FINE),
+    "two labels": Case(KClass(h=3, labels=2, sigma_w=0.1)),
+    "torch's slope": Case(TwoLayer(m=3, sigma_w=0.1, slope_at_zero=0)),
+    "more points than dimensions": Case(BINARY, n=120),
+    "duplicates": Case(BINARY, edit=duplicated),
+    "duplicates, k-class": Case(FINE, edit=duplicated),
+    "a zero row": Case(BINARY, edit=zero_row),
+    "a zero row, k-class": Case(FINE, edit=zero_row),
+    "one point": Case(BINARY, n=1),
+    "one point, k-class": Case(FINE, n=1),
+    "all dead": Case(BINARY, edit=all_dead),
+    "all dead, k-class": Case(FINE, edit=all_dead_without_bias),
+    "zero start": Case(TwoLayer(m=3, sigma_b=0.0, **NO_START)),
+    "zero start, k-class": Case(KClass(h=2, **NO_START)),
+    "zero start, torch": Case(TwoLayer(m=3, sigma_b=0.0, slope_at_zero=0, **NO_START)),
+    "zero start, torch, k-class": Case(KClass(h=2, slope_at_zero=0, **NO_START)),
+}
+EVERY = torch.tensor([True, True])
+
+
+def walk(engine, steps: int = STEPS, alive: torch.Tensor = EVERY):
+    for _ in range(steps):
+        engine.advance(alive)
+    return engine
+
+
+def assert_near(one: Params, other: Params, tolerance: float) -> None:
+    assert one.keys() == other.keys()
+    for name, p in one.items():
+        scale = float(other[name].abs().max())
+        assert (p - other[name]).abs().max() <= tolerance * scale, name
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("name", FAST)
+def test_an_engine_equals_the_reference(name: str, case: Case, dtype: torch.dtype) -> None:
+    wanted, mine = walk(case.engine("reference")), walk(case.engine(name, dtype))
+    assert_near(
+        {n: p.double() for n, p in mine.params().items()}, wanted.params(), TOLERANCE[dtype]
+    )
+    if case is not CASES["a zero row"]:
+        rounding = TOLERANCE[dtype] * float(wanted.z().abs().max())
+        assert (mine.z() - wanted.z()).abs().max() <= rounding
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_pre_activations_are_those_of_the_weights(name: str, case: Case) -> None:
+    engine = walk(case.engine(name), 20)
+    p = engine.params()
+    z = torch.einsum("rnd,rmd->rnm", case.x, p["w"])
+    z = z + p["b"][:, None] if "b" in p else z
+    torch.testing.assert_close(engine.z(), z, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_the_dead_do_not_move(name: str) -> None:
+    for label in ("all dead", "all dead, k-class"):
+        case = CASES[label]
+        assert_near(walk(case.engine(name), 5).params(), case.params, 0.0)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_zero_start_is_active_in_the_paper_and_dead_in_torch(name: str) -> None:
+    for label in ("zero start", "zero start, k-class"):
+        moved = walk(CASES[label].engine(name), 1).params()["w"]
+        assert (moved.norm(dim=-1) > 0).all()
+    for label in ("zero start, torch", "zero start, torch, k-class"):
+        stays = walk(CASES[label].engine(name)).params()
+        assert all((p == 0).all() for p in stays.values())
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("label", ["binary", "k-class"])
+def test_replicas_share_nothing(name: str, label: str) -> None:
+    case = CASES[label]
+    together = walk(case.engine(name)).params()
+    for r in (0, 1):
+        alone = walk(case.engine(name, rows=slice(r, r + 1)), alive=EVERY[:1]).params()
+        assert_near({n: p[r : r + 1] for n, p in together.items()}, alone, 1e-12)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("label", ["binary", "k-class"])
+def test_only_the_living_step_and_a_step_can_be_taken_back(name: str, label: str) -> None:
+    case = CASES[label]
+    engine = walk(case.engine(name), 3)
+    before = {n: p.clone() for n, p in engine.params().items()}
+    z = engine.z().clone()
+    engine.advance(torch.tensor([True, False]))
+    after = engine.params()
+    for n, p in after.items():
+        assert torch.equal(p[1], before[n][1])
+        assert not torch.equal(p[0], before[n][0])
+    engine.undo(torch.tensor([True, False]))
+    for n, p in engine.params().items():
+        torch.testing.assert_close(p, before[n], rtol=1e-15, atol=0)
+    torch.testing.assert_close(engine.z(), z, rtol=1e-15, atol=0)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("label", ["binary", "k-class"])
+def test_a_restored_engine_goes_on_bit_for_bit(name: str, label: str) -> None:
+    case = CASES[label]
+    engine = walk(case.engine(name), 7)
+    saved = {n: t.clone() for n, t in engine.state().items()}
+    calm = walk(engine, 13).params()
+    resumed = case.engine(name)
+    resumed.restore(saved)
+    for n, p in walk(resumed, 13).params().items():
+        assert torch.equal(p, calm[n])
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_an_engine_leaves_its_input_alone(name: str) -> None:
+    case = CASES["binary"]
+    before = [t.clone() for t in (case.x, case.targets, *case.params.values())]
+    walk(case.engine(name), 3)
+    now = [case.x, case.targets, *case.params.values()]
+    assert all(torch.equal(a, b) for a, b in zip(before, now, strict=True))
+    assert not any(p.requires_grad for p in case.params.values())
+
+
+class Textbook(nn.Module):
+    """Both learners as anyone would write them with torch.nn."""
+
+    def __init__(self, params: Params, readout: torch.Tensor) -> None:
+        super().__init__()
+        m, d = params["w"].shape
+        self.first = nn.Linear(d, m, bias="b" in params, dtype=torch.float64)
+        self.first.weight.data = params["w"].clone()
+        if "b" in params:
+            self.first.bias.data = params["b"].clone()
+        self.second = nn.Linear(*readout.shape, bias=False, dtype=torch.float64)
+        self.second.weight = nn.Parameter(readout.T.clone(), requires_grad=False)
+
+    def loss(self, x: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        out = self.second(torch.relu(self.first(x)))
+        if out.shape[1] == 1:
+            return torch.log(1 + torch.exp(-targets * out[:, 0])).mean()
+        return nn.CrossEntropyLoss()(out, targets)
+
+
+@pytest.mark.parametrize("label", ["binary", "k-class", "two labels", "a zero row, k-class"])
+def test_the_reference_steps_along_the_textbook_gradient(label: str) -> None:
+    case = CASES[label]
+    moved = walk(case.engine("reference"), 1).params()
+    for r in (0, 1):
+        net = Textbook({n: p[r] for n, p in case.params.items()}, case.readout)
+        net.loss(case.x[r], case.targets[r]).backward()
+        wanted = {"w": net.first.weight, "b": net.first.bias}
+        for n, p in moved.items():
+            step = (case.params[n][r] - p[r]) / case.eta
+            torch.testing.assert_close(step, wanted[n].grad, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("label", ["binary", "k-class"])
+def test_the_reference_steps_along_finite_differences(label: str) -> None:
+    case, h = CASES[label], 1e-6
+    moved = walk(case.engine("reference"), 1).params()
+    made = torch.Generator().manual_seed(0)
+    direction = {
+        n: torch.randn(p.shape[1:], generator=made, dtype=torch.float64)
+        for n, p in case.params.items()
+    }
+    ends = [
+        Textbook({n: p[0] + s * h * direction[n] for n, p in case.params.items()}, case.readout)
+        .loss(case.x[0], case.targets[0])
+        .item()
+        for s in (1, -1)
+    ]
+    slope = sum(
+        float(((case.params[n][0] - p[0]) / case.eta * direction[n]).sum())
+        for n, p in moved.items()
+    )
+    assert slope == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["two-layer", "k-class"])
+def test_engines_agree_through_an_experiment(kind: str) -> None:
+    changes = (f"net.kind={kind}", "train.steps=200", "train.eta=0.1")
+    wanted = train(small(*changes, "train.engine=reference"))
+    for name in FAST:
+        mine = train(small(*changes, f"train.engine={name}"))
+        assert_near(mine.params, wanted.params, 1e-10)
+        assert_near(mine.trace.columns, wanted.trace.columns, 1e-10)
+        assert_near(mine.trace.final, wanted.trace.final, 1e-10)
+
+
+def test_the_automatic_choice_is_gram_for_few_points_and_many_steps() -> None:
+    choose = small("train.steps=100").train.engine_for
+    assert choose(63, 32) == "gram"
+    assert choose(64, 32) != "gram"
+    assert small("train.steps=19").train.engine_for(10, 32) != "gram"
+    assert small("train.engine=reference").train.engine_for(10, 32) == "reference"
+
+
+def test_every_engine_can_be_asked_for() -> None:
+    for name in ENGINES:
+        assert small(f"train.engine={name}").train.engine_for(10, 10) == name
+    assert ENGINES["reference"] is Reference
