@@ -1,0 +1,64 @@
+"""PGD: what restarts and refinement are for."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lab import gaussian, still, trained
+from unmix.attacks.base import View, attack
+from unmix.attacks.gradient import PGD
+from unmix.data.clusters import Clusters
+from unmix.errors import SpecError
+from unmix.nets.k_class import KClass
+
+RADII = tuple(0.25 * i * 32**0.5 for i in range(1, 9))
+
+
+def radius(run, pgd: PGD) -> torch.Tensor:
+    return attack(run, [pgd], RADII).smallest
+
+
+def test_a_single_start_at_the_clean_point_is_overtaken_by_restarts() -> None:
+    run = trained("train.steps=300")
+    clean, span = radius(run, PGD(start="clean", restarts=1)), radius(run, PGD())
+    assert (span <= clean * 1.01).all()
+    assert (clean > 1.05 * span).any()
+
+
+def test_more_restarts_hardly_hurt() -> None:
+    run = gaussian(trained(), seed=4)
+    few, many = radius(run, PGD(restarts=2)), radius(run, PGD(restarts=20))
+    assert (many <= few * 1.01).all()
+
+
+def test_names_tell_the_starts_apart() -> None:
+    assert (PGD().name, PGD(start="clean").name) == ("pgd", "pgd-clean-start")
+
+
+@pytest.mark.parametrize("field", [{"steps": 0}, {"restarts": 0}, {"start": "random"}])
+def test_settings_are_checked(field: dict) -> None:
+    with pytest.raises(SpecError):
+        PGD(**field)
+
+
+def test_perturbations_stay_in_the_span_of_the_neurons() -> None:
+    run = gaussian(still(KClass(), Clusters(k=4, d=32), test=5), seed=2)
+    view = View.of(run, 5)
+    found = PGD(steps=10, restarts=3).search(view, RADII)
+    basis = view.basis[0]
+    torch.testing.assert_close(found.delta[0] @ basis @ basis.T, found.delta[0], rtol=0, atol=1e-10)
+    finite = found.radius.isfinite()
+    assert finite.any()
+    length = found.delta.norm(dim=-1)
+    torch.testing.assert_close(length[finite], found.radius[finite], rtol=1e-9, atol=0)
+
+
+def test_a_point_too_far_from_the_boundary_is_left_alone() -> None:
+    run = trained("train.steps=300")
+    # Below margin over Lipschitz bound nothing can succeed.
+    safe = (run.model.decision(run.test_batch.x).abs() / run.model.lipschitz[:, None]).min()
+    found = attack(run, [PGD(steps=3, restarts=2)], (0.99 * float(safe),))
+    clean = run.model.predict(run.test_batch.x) == run.test_batch.y
+    assert found.smallest[clean].isinf().all()
+    assert torch.equal(found.smallest == 0, ~clean)

@@ -1,0 +1,55 @@
+"""The feature-averaging paper's evidence at the size of a toy: every setting, shrunken."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab import unchecked_shapes
+from unmix.attacks import base
+from unmix.attacks.base import Attacked
+from unmix.attacks.gradient import PGD
+from unmix.attacks.suite import STANDARD, SuiteL2
+from unmix.experiment import Experiment, Run
+from unmix.experiment import run as train
+from unmix.papers.averaging import PAPER
+from unmix.papers.base import Evidence, Setting, Source
+
+SHRINK = 32
+
+
+def shrunken(experiment: Experiment) -> Experiment:
+    """Dimensions over 32, points over 10, step sizes times 32 (so that eta d stays), two seeds."""
+    d, n = experiment.data.d, experiment.samples.train
+    changes = [
+        f"data.d={max(d // SHRINK, experiment.data.k)}",
+        f"samples.train={max(n // 10, 1)}",
+        "samples.test=4",
+        "seeds=[0, 1]",
+    ]
+    if hasattr(experiment.train, "eta"):
+        changes.append(f"train.eta={experiment.train.eta * SHRINK}")
+        changes.append("train.engine=auto")
+    return experiment.with_(*changes)
+
+
+def attacked(run: Run) -> Attacked:
+    """A coarse attack: two of its constants are lowered for the time."""
+    suite = SuiteL2(pgd=PGD(steps=3, restarts=2))
+    with unchecked_shapes(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "GRID", 20)
+        patch.setattr(base, "BISECTIONS", 10)
+        return suite.curve(run, STANDARD.radii(run.experiment))
+
+
+@pytest.fixture(scope="session")
+def evidence() -> Evidence:
+    settings = {
+        name: Setting(shrunken(s.experiment), s.attack)
+        for name, s in PAPER.settings("quick").items()
+    }
+    return Evidence(settings, PAPER.settings("paper"), Source(train, attacked))
+
+
+@pytest.fixture(autouse=True)
+def _unchecked(unchecked: None) -> None:
+    """In every test of this folder."""
