@@ -108,7 +108,8 @@ def judge_alone(store: Store, run: Run) -> None:
     """Judge a stored run on the claims that it decides by itself, and keep the verdicts with it."""
     if not run.trace.diverged:
         with using_threads(1):
-            store.annotate(run, verdicts(run, lambda r: _standard(store, r)))
+            known = {v.claim for v in store.verdicts(run)}
+            store.annotate(run, verdicts(run, lambda r: _standard(store, r), known))
 
 
 def _standard(store: Store, run: Run) -> Attacked:

@@ -48,7 +48,7 @@ class Scripted(Attack):
     [
         (Scripted(radius=2.9, length=2.9), 2.9),
         (Scripted(radius=3.5, length=2.9), 3.5),
-        (Scripted(radius=2.5, length=2.5), None),
+        (Scripted(radius=2.82, length=2.82), None),
         (Scripted(radius=2.5, length=2.9), None),
         (Scripted(radius=2.9, length=0.0), None),
         (Scripted(radius=-1.0, length=2.9), None),

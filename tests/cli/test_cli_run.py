@@ -145,7 +145,7 @@ def test_data_go_to_stdout_and_progress_to_stderr(process, spec: Path) -> None:
 def test_a_terminal_has_a_live_bar_with_the_time_left(spec: Path, tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     command = [Path(sys.executable).with_name("unmix"), "run", spec, "--json", "--seeds", "0"]
-    command += ["--set", "train.steps=1500", "--threads", "1"]
+    command += ["--set", "train.steps=1500", "--set", "net.kind=k-class", "--threads", "1"]
     env = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs, text=True, env=env

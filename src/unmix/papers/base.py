@@ -5,7 +5,7 @@ A paper is a value that names things; nothing heavy is imported until a claim is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
@@ -182,11 +182,15 @@ def verdict(paper: Paper, claim: Claim, evidence: Evidence) -> Verdict:
     return judge(claim, sample, evidence.scale(claim, settings), digests)
 
 
-def verdicts(run: Run, attacked: Callable[[Run], Attacked] | None = None) -> Verdicts:
+def verdicts(
+    run: Run,
+    attacked: Callable[[Run], Attacked] | None = None,
+    known: Collection[str] = (),
+) -> Verdicts:
     """Judge a run on every claim that one such run decides.
 
     A run decides a claim whose only setting has the run's hyper-parameters, whatever its seeds.
-    `attacked` may bring the standard attacks from a store.
+    `attacked` may bring the standard attacks from a store; claims that are `known` are left out.
     """
     from unmix import catalog
     from unmix.attacks.suite import STANDARD
@@ -202,7 +206,7 @@ def verdicts(run: Run, attacked: Callable[[Run], Attacked] | None = None) -> Ver
         source = Source(lambda e: run, attacked or in_memory)
         for setting in same:
             evidence = Evidence({setting: Setting(run.experiment)}, full, source)
-            claims = [c for c in paper.claims if c.settings == (setting,)]
+            claims = [c for c in paper.claims if c.settings == (setting,) and c.name not in known]
             found += [verdict(paper, claim, evidence) for claim in claims]
     return Verdicts(found)
 

@@ -33,7 +33,7 @@ class Record(Spec):
             chosen = np.linspace(0, last, min(self.points, last + 1))
         else:
             chosen = np.geomspace(1, max(last, 1), self.points - 1)[:-1]
-        return tuple(sorted({int(s) for s in np.rint(chosen)} & set(range(last + 1)) | {0, last}))
+        return tuple(sorted({int(s) for s in np.rint(chosen) if 0 <= s <= last} | {0, last}))
 
 
 @dataclass(frozen=True)

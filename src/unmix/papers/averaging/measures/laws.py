@@ -15,7 +15,8 @@ def margin_law(evidence: Evidence, setting: str) -> Sample:
     """Largest relative deviation of the mean margin from the Lambert-W law, over t >= 10."""
     run = evidence.run(setting)
     late = [i for i, s in enumerate(run.trace.steps) if s >= 10]
-    law = torch.tensor([predict.margin(run.experiment, run.trace.steps[i]) for i in late])
+    laws = [predict.margin(run.experiment, run.trace.steps[i]) for i in late]
+    law = torch.tensor(laws, dtype=torch.float64)
     return evidence.sample(setting, (run.trace.columns["margin"][:, late] / law - 1).abs().amax(1))
 
 

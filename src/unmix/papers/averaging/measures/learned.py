@@ -12,6 +12,7 @@ from torch.nn.functional import one_hot
 
 from unmix.claims import Sample
 from unmix.papers.base import Evidence
+from unmix.probes.decomposition import own_neurons
 from unmix.probes.inner_products import approximate_margins
 
 Slack = Callable[[Tensor, float, float], Tensor]
@@ -147,8 +148,7 @@ def _index(evidence: Evidence, setting: str) -> Tensor:
 
 def _lambda_slack(evidence: Evidence, setting: str, slack: Slack) -> Sample:
     run, probe = evidence.run(setting), evidence.probe(setting, "decomposition")
-    own = (probe["lambda"] > 0).all(0)
-    lam = probe["lambda"][:, own]
+    lam = probe["lambda"][:, own_neurons(run).T]
     steps, eta = run.experiment.train.steps, run.experiment.train.eta
     return evidence.sample(setting, slack(lam, math.log(steps * eta) / 4, 4 * math.log(steps + 1)))
 
