@@ -2,9 +2,8 @@
 
 import unmix
 
-data, net = unmix.Clusters(k=10, d=3072), unmix.TwoLayer(m=5)
-train = unmix.GradientDescent(eta=1e-3, steps=100)
-run = unmix.run(unmix.Experiment(data=data, net=net, train=train, seeds=range(8)))
+b0 = unmix.Experiment(data=unmix.Clusters(), net=unmix.TwoLayer(), train=unmix.GradientDescent())
+run = unmix.run(b0.with_("seeds=[0, 1, 2, 3, 4, 5, 6, 7]"))
 print(unmix.probe(run, "cosines"))
 print(unmix.robustness(run, radii=(0.2, 0.25, 0.3, 0.35, 0.4)))
 print(unmix.verdicts(run))

@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 from unmix.attacks.base import Attack, Found, View, along, better
 from unmix.streams import normals
 
-# Directions are followed up to this multiple of |mu|: at 2 every constructed net has flipped.
+# Directions are followed up to this multiple of alpha |mu|; centres are sqrt(2) of it apart.
 REACH = 3.0
 
 
