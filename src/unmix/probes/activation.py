@@ -14,6 +14,7 @@ from torch.nn.functional import one_hot
 from unmix.experiment import Run
 from unmix.nets.base import Model
 from unmix.probes.base import Measured
+from unmix.train.descent import votes_for_label
 
 
 def activation(run: Run) -> Measured:
@@ -42,10 +43,8 @@ def _on(run: Run, params: dict[str, Tensor]) -> Tensor:
 
 def _own(run: Run) -> Tensor:
     """[R n M]: 1 where the neuron stands for the point's label (binary) or class."""
-    model, batch = run.model, run.train_batch
-    if model.class_signs is None:
-        return (model.neuron_signs == batch.y.unsqueeze(-1)).to(batch.x)
-    return model.readout.T[model.net.targets(run.data, batch)].sign()
+    model = run.model
+    return votes_for_label(model.readout, model.net, run.data, run.train_batch)
 
 
 def _counts(on: Tensor, run: Run) -> Tensor:

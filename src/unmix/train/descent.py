@@ -93,7 +93,7 @@ class Descent:
         start = (params, batch.x, self.targets, self.readout)
         self.engine = ENGINES[name](*start, self.eta, self.slope)
         self.coefficients = Coefficients(train.record.coefficients, batch)
-        self.own = _votes_for_label(self.readout, net, data, batch)
+        self.own = votes_for_label(self.readout, net, data, batch)
         self.steps = train.record.steps(train.steps)
         self.rows: list[Tensor] = []
         self.stops: list[Stop | None] = [None] * batch.x.shape[0]
@@ -195,7 +195,7 @@ class Descent:
         return Trace(self.steps, columns, stops, self.coefficients.sums)
 
 
-def _votes_for_label(readout: Tensor, net: Net, data: Clusters, batch: Batch) -> Tensor:
+def votes_for_label(readout: Tensor, net: Net, data: Clusters, batch: Batch) -> Tensor:
     """[R n M]: 1 where neuron r stands for point i's own label (binary) or class (k-class)."""
     if net.classes(data) is None:
         return (readout[:, 0].sign() == batch.y.unsqueeze(-1)).to(readout)
