@@ -20,6 +20,8 @@ from torch import Tensor
 
 from unmix.data.base import Batch
 from unmix.data.clusters import Clusters
+from unmix.nets.activations import Activation, Relu
+from unmix.nets.form import Form
 from unmix.spec import Spec
 
 Params = dict[str, Tensor]
@@ -43,6 +45,26 @@ class Net(Spec, ABC):
     @abstractmethod
     def readout(self, data: Clusters) -> Float[Tensor, "M C"]:
         """The frozen second layer A."""
+
+    def activation(self) -> Activation:
+        """phi."""
+        return Relu(getattr(self, "slope_at_zero", 1))
+
+    def form(self, data: Clusters, params: Params) -> Form:
+        """The net in its normal form; a net with other parameters than w and b says its own."""
+        w = params["w"]
+        b = params["b"] if "b" in params else w.new_zeros(w.shape[:2])
+        readout = self.readout(data).to(w).expand(len(w), -1, -1)
+        return Form(w, b, readout, self.activation(), self.output_signs(data, w))
+
+    def output_signs(self, data: Clusters, like: Tensor) -> Float[Tensor, " C"] | None:
+        """Label of each output, for nets with more than one."""
+        classes = self.classes(data)
+        if classes is None:
+            return None
+        signs = torch.zeros(int(classes.max()) + 1, dtype=like.dtype)
+        signs[classes] = data.signs.to(like.dtype)
+        return signs.to(like.device)
 
     def classes(self, data: Clusters) -> Int[Tensor, " k"] | None:
         """Output that stands for each cluster, or None for a one-output (binary) net."""
@@ -77,12 +99,12 @@ class Model:
     @cached_property
     def class_signs(self) -> Float[Tensor, " C"] | None:
         """Label of each output, for nets with more than one."""
-        classes = self.net.classes(self.data)
-        if classes is None:
-            return None
-        signs = torch.zeros(int(classes.max()) + 1, dtype=self.w.dtype)
-        signs[classes] = self.data.signs.to(self.w.dtype)
-        return signs.to(self.w.device)
+        return self.net.output_signs(self.data, self.w)
+
+    @cached_property
+    def form(self) -> Form:
+        """The same net as attacks and certificates see it."""
+        return self.net.form(self.data, self.params)
 
     @cached_property
     def neuron_signs(self) -> Float[Tensor, " M"]:

@@ -1,0 +1,118 @@
+"""Activations phi of the four papers: all convex, nondecreasing and zero far below 0.
+
+Relu            relu(s)                                                  feature averaging
+LeakyRelu       max(s, leak s)                                           (zero only for leak 0)
+Power           relu(s)^p, p >= 1                                        pReLU (of a unit neuron)
+SmoothedRelu    0 | s^q / (q rho^(q-1)) | s - (1 - 1/q) rho              patches
+GaussianRelu    E relu(s + sigma g) = s Phi(s/sigma) + sigma phi(s/sigma)   purification
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmix.errors import SpecError
+
+
+@runtime_checkable
+class Activation(Protocol):
+    """A scalar function with its derivative."""
+
+    def value(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+        """phi(z)."""
+
+    def slope(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+        """phi'(z), with the declared convention at a kink."""
+
+
+@dataclass(frozen=True)
+class Relu:
+    """relu; its slope at 0 is 1 (feature averaging) or 0 (torch, pReLU)."""
+
+    slope_at_zero: int = 1
+
+    def value(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+        return z.relu()
+
+    def slope(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+        return (z >= 0 if self.slope_at_zero == 1 else z > 0).to(z)
+
+
+@dataclass(frozen=True)
+class LeakyRelu:
+    """max(s, leak s), 0 <= leak <= 1."""
+
+    leak: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.leak <= 1:
+            raise SpecError(f"leak: expected a number in [0, 1], got {self.leak}")
+
+    def value(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+        return torch.maximum(z, self.leak * z)
+
+    def slope(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+        return torch.where(z > 0, torch.ones_like(z), torch.full_like(z, self.leak))
+
+
+@dataclass(frozen=True)
+class Power:
+    """relu(s)^p; p = 1 has slope 0 at 0."""
+
+    p: float = 3.0
+
+    def __post_init__(self) -> None:
+        if not self.p >= 1:
+            raise SpecError(f"p: expected a real number >= 1, got {self.p}")
+
+    def value(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+        return z.relu() if self.p == 1 else z.relu() ** self.p
+
+    def slope(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+        return (z > 0).to(z) if self.p == 1 else self.p * z.relu() ** (self.p - 1)
+
+
+@dataclass(frozen=True)
+class SmoothedRelu:
+    """A polynomial foot of degree q up to rho, then a line of slope 1 (C^1 everywhere)."""
+
+    q: float = 3.0
+    rho: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (self.q > 1 and self.rho > 0):
+            raise SpecError(f"expected q > 1 and rho > 0, got q={self.q}, rho={self.rho}")
+
+    def value(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+        foot = z.clamp(0, self.rho)
+        return foot * (foot / self.rho) ** (self.q - 1) / self.q + (z.relu() - foot)
+
+    def slope(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+        return (z / self.rho).clamp(0, 1) ** (self.q - 1)
+
+
+@dataclass(frozen=True)
+class GaussianRelu:
+    """relu of a pre-activation with Gaussian noise, in the mean; sigma = 0 is relu."""
+
+    sigma: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not self.sigma >= 0:
+            raise SpecError(f"sigma: expected a number >= 0, got {self.sigma}")
+
+    def value(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+        if self.sigma == 0:
+            return z.relu()
+        t = z / self.sigma
+        bell = torch.exp(-t * t / 2) * (self.sigma / math.sqrt(2 * math.pi))
+        return z * torch.special.ndtr(t) + bell
+
+    def slope(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+        return (z >= 0).to(z) if self.sigma == 0 else torch.special.ndtr(z / self.sigma)
