@@ -19,8 +19,8 @@ from unmix.data.clusters import Clusters
 from unmix.errors import SpecError
 from unmix.nets.base import Model, Params
 from unmix.spec import AnySpec, Kind, Spec
-from unmix.train.base import Stop, Trace
-from unmix.train.descent import Checkpoint, Descent, GradientDescent, Hooks
+from unmix.train.base import Checkpoint, Hooks, Stop, Trace
+from unmix.train.descent import GradientDescent
 
 # Replicas are trained together until their data and Gram matrices fill this many bytes.
 MEMORY = 3 * 2**30
@@ -135,7 +135,7 @@ def run(
     supervisor = supervisor or Supervisor()
     place = pick_device(device)
     parts = list(_parts(experiment))
-    total = len(parts) * max(experiment.train.steps, 1)
+    total = len(parts) * max(experiment.train.length(), 1)
     with using_threads(threads):
         done = []
         for index, seeds in enumerate(parts):
@@ -167,16 +167,16 @@ def _train(
     batch = data.sample(experiment.seeds, experiment.samples.train, "train", dtype)
     params = _moved(net.start(data, experiment.seeds, batch), device)
     batch = Batch(batch.x.to(device), batch.y.to(device), batch.cluster.to(device))
-    descent = Descent(experiment.train, net, data, params, batch)
+    trainer = experiment.train.begin(net, data, params, batch)
     part = "-".join(str(seed) for seed in (experiment.seeds[0], experiment.seeds[-1]))
     if (state := supervisor.load(part)) is not None:
-        descent.resume(state)
+        trainer.resume(state)
     hooks = Hooks(
-        progress=lambda step: supervisor.progress(step, experiment.train.steps),
+        progress=lambda step: supervisor.progress(step, experiment.train.length()),
         wants_checkpoint=supervisor.wants_checkpoint,
         checkpoint=lambda state: supervisor.save(part, state),
     )
-    params, trace = descent.run(hooks)
+    params, trace = trainer.run(hooks)
     return _moved(params, "cpu"), replace(trace, final=_moved(trace.final, "cpu"))
 
 

@@ -63,4 +63,4 @@ def _settings() -> dict[str, str]:
 
 def _told(e: Experiment) -> str:
     size = f"k={e.data.k} d={e.data.d} n={e.samples.train}"
-    return f"{e.net.kind}, {size}, {e.train.steps} steps, {len(e.seeds)} seeds"
+    return f"{e.net.kind}, {size}, {e.train.length()} steps, {len(e.seeds)} seeds"

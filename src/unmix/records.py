@@ -41,8 +41,7 @@ from unmix.experiment import Experiment, Run
 from unmix.nets.base import Params
 from unmix.sealed import pack, put, replace, sync, unpack
 from unmix.spec import FORMAT
-from unmix.train.base import Stop, Trace
-from unmix.train.descent import Checkpoint
+from unmix.train.base import Checkpoint, Stop, Trace
 
 FROZEN = ("experiment.json", "env.json", "trace.parquet", "stops.json", "params.safetensors")
 NAME = re.compile("[0-9a-f]{16}")

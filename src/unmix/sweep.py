@@ -42,7 +42,7 @@ class Job:
         """A rough number of multiplications: right to a factor of two or so, good for an ETA."""
         e = self.experiment
         n, d, neurons = e.samples.train, e.data.d, e.net.neurons(e.data)
-        training = n * min(n, 2 * d) * (d + e.train.steps * neurons)
+        training = n * min(n, 2 * d) * (d + e.train.length() * neurons)
         return len(e.seeds) * (training + self.attack * self._attack_cost(plan, neurons))
 
     def _attack_cost(self, plan: AttackPlan, neurons: int) -> int:

@@ -15,8 +15,8 @@ from unmix.experiment import run as train
 from unmix.nets.k_class import KClass
 from unmix.nets.two_layer import TwoLayer
 from unmix.train import losses
-from unmix.train.base import Record
-from unmix.train.descent import COLUMNS, ENGINES, Checkpoint, Descent, GradientDescent, Hooks
+from unmix.train.base import Checkpoint, Hooks, Record
+from unmix.train.descent import COLUMNS, ENGINES, Descent, GradientDescent
 
 # Few dimensions, many noisy points and a huge step: the loss cannot settle.
 WILD = Clusters(k=2, d=2, sigma=5.0)

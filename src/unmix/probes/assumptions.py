@@ -54,7 +54,7 @@ def _hyper_parameters(run: Run) -> dict[str, Tensor]:
         "c <= 4": 4 / data.balance,
         "eta <= d^-2": d**-2 / eta,
         "sigma_w^2 <= eta k^-5": eta * k**-5 / variance if variance else math.inf,
-        "T >= 1/eta": train.steps * eta,
+        "T >= 1/eta": train.length() * eta,
     }
     return {name: torch.full((run.replicas,), s, dtype=torch.float64) for name, s in slacks.items()}
 

@@ -1,16 +1,21 @@
-"""What a training run keeps (Record), what it kept (Trace) and why it stopped (Stop)."""
+"""What every training shares: what to keep (Record), what was kept (Trace), why it ended (Stop)."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor
 
+from unmix.data.base import Batch
+from unmix.data.clusters import Clusters
 from unmix.errors import DataError
+from unmix.nets.base import Net, Params
 from unmix.spec import Spec
 
 Reading = Literal["paper", "slides-divide", "label-free"]
@@ -63,3 +68,46 @@ class Trace:
     def diverged(self) -> tuple[int, ...]:
         """Replicas that did not finish."""
         return tuple(r for r, stop in enumerate(self.stops) if stop.reason == "diverged")
+
+
+@dataclass
+class Checkpoint:
+    """All that the loop needs to go on from a step, bit for bit."""
+
+    step: int
+    tensors: dict[str, Tensor]
+    stops: list[Stop | None]
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What the caller wants to hear: progress (steps done) and, now and then, a checkpoint."""
+
+    progress: Callable[[int], None] = lambda step: None
+    wants_checkpoint: Callable[[], bool] = lambda: False
+    checkpoint: Callable[[Checkpoint], None] = lambda state: None
+
+
+@runtime_checkable
+class Trainer(Protocol):
+    """One training of R replicas under way."""
+
+    def run(self, hooks: Hooks) -> tuple[Params, Trace]:
+        """Train to the end; `hooks` may save checkpoints on the way."""
+
+    def resume(self, state: Checkpoint) -> None:
+        """Go on from a checkpoint of the same training."""
+
+
+class Training(Spec, ABC):
+    """How parameters move from their start."""
+
+    record: Record = Record()
+
+    @abstractmethod
+    def length(self) -> int:
+        """The number that progress is counted to."""
+
+    @abstractmethod
+    def begin(self, net: Net, data: Clusters, params: Params, batch: Batch) -> Trainer:
+        """A training from these parameters on these points."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -13,8 +11,7 @@ from torch import Tensor
 from unmix.data.base import Batch
 from unmix.data.clusters import Clusters
 from unmix.nets.base import Net, Params
-from unmix.spec import Spec
-from unmix.train.base import Record, Stop, Trace
+from unmix.train.base import Checkpoint, Hooks, Stop, Trace, Training
 from unmix.train.coefficients import Coefficients
 from unmix.train.engines.base import Engine
 from unmix.train.engines.gemm import Gemm
@@ -28,25 +25,28 @@ ENGINES: dict[str, type[Engine]] = {"reference": Reference, "gemm": Gemm, "gram"
 COLUMNS = ("loss", "margin", "margin_min", "margin_max", "accuracy", "active_own", "active_off")
 
 
-class NoTraining(Spec):
+class NoTraining(Training):
     """Keep the initial weights; for the constructed classifiers."""
 
     kind: Literal["none"] = "none"
-    record: Record = Record()
 
-    @property
-    def steps(self) -> int:
+    def length(self) -> int:
         return 0
 
+    def begin(self, net: Net, data: Clusters, params: Params, batch: Batch) -> Descent:
+        return Descent(self, net, data, params, batch)
 
-class GradientDescent(Spec):
+
+class GradientDescent(Training):
     """theta <- theta - eta grad L(theta), `steps` times."""
 
     kind: Literal["gradient-descent"] = "gradient-descent"
     eta: float = Field(1e-3, gt=0, description="step size")
     steps: int = Field(100, ge=0, description="number of steps T")
     engine: Literal["auto", "reference", "gemm", "gram"] = "auto"
-    record: Record = Record()
+
+    def length(self) -> int:
+        return self.steps
 
     def engine_for(self, n: int, d: int) -> str:
         """Gram wins when n < 2 d (flops) and its set-up pays off within some 20 steps."""
@@ -54,33 +54,20 @@ class GradientDescent(Spec):
             return "gram" if n < 2 * d and self.steps >= 20 else "gemm"
         return self.engine
 
-
-Training = GradientDescent | NoTraining
-
-
-@dataclass
-class Checkpoint:
-    """All that the loop needs to go on from a step, bit for bit."""
-
-    step: int
-    tensors: dict[str, Tensor]
-    stops: list[Stop | None]
-
-
-@dataclass(frozen=True)
-class Hooks:
-    """What the caller wants to hear: progress (steps done) and, now and then, a checkpoint."""
-
-    progress: Callable[[int], None] = lambda step: None
-    wants_checkpoint: Callable[[], bool] = lambda: False
-    checkpoint: Callable[[Checkpoint], None] = lambda state: None
+    def begin(self, net: Net, data: Clusters, params: Params, batch: Batch) -> Descent:
+        return Descent(self, net, data, params, batch)
 
 
 class Descent:
     """One training of R replicas, step by step."""
 
     def __init__(
-        self, train: Training, net: Net, data: Clusters, params: Params, batch: Batch
+        self,
+        train: GradientDescent | NoTraining,
+        net: Net,
+        data: Clusters,
+        params: Params,
+        batch: Batch,
     ) -> None:
         self.train, self.batch = train, batch
         self.eta = train.eta if isinstance(train, GradientDescent) else 0.0
@@ -94,19 +81,20 @@ class Descent:
         self.engine = ENGINES[name](*start, self.eta, self.slope)
         self.coefficients = Coefficients(train.record.coefficients, batch)
         self.own = votes_for_label(self.readout, net, data, batch)
-        self.steps = train.record.steps(train.steps)
+        self.last = train.length()
+        self.steps = train.record.steps(self.last)
         self.rows: list[Tensor] = []
         self.stops: list[Stop | None] = [None] * batch.x.shape[0]
         self.first = 0
 
     def run(self, hooks: Hooks) -> tuple[Params, Trace]:
         """Train to the end; `hooks` may save checkpoints on the way."""
-        for step in range(self.first, self.train.steps + 1):
+        for step in range(self.first, self.last + 1):
             z, outputs = self._look(step)
             if step in self.steps:
                 self.rows.append(self._row(z, outputs))
             hooks.progress(step)
-            if step == self.train.steps or not self._alive().any():
+            if step == self.last or not self._alive().any():
                 break
             if hooks.wants_checkpoint():
                 hooks.checkpoint(self._checkpoint(step))
@@ -191,7 +179,7 @@ class Descent:
         rows = self.rows + [self.rows[-1]] * (len(self.steps) - len(self.rows))
         table = torch.stack(rows, 1)
         columns = {name: table[..., i] for i, name in enumerate(COLUMNS)}
-        stops = tuple(stop or Stop("steps", self.train.steps) for stop in self.stops)
+        stops = tuple(stop or Stop("steps", self.last) for stop in self.stops)
         return Trace(self.steps, columns, stops, self.coefficients.sums)
 
 
