@@ -56,9 +56,8 @@ def test_a_run_is_repeated_bit_for_bit(kind: str) -> None:
 def test_parts_that_fit_into_memory_agree_with_all_at_once(engine: str, monkeypatch) -> None:
     experiment = small("seeds=[3, 1, 4, 0, 5]", f"train.engine={engine}")
     whole = train(experiment)
-    # Room for two replicas at a time: 2 (2 n d) 8 bytes, and gram's n^2.
-    gram = 64 * 64 if engine == "gram" else 0
-    monkeypatch.setattr(module, "MEMORY", 2 * 8 * (2 * 64 * 32 + gram))
+    # Room for two replicas at a time: 2 (2 n d) 8 bytes, and coefficient space's n^2.
+    monkeypatch.setattr(module, "MEMORY", 2 * 8 * (2 * 64 * 32 + 64 * 64))
     heard: list[tuple[int, int]] = []
     parts = train(
         experiment, supervisor=Supervisor(progress=lambda done, total: heard.append((done, total)))

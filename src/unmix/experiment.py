@@ -19,8 +19,7 @@ from unmix.data.clusters import Clusters
 from unmix.errors import SpecError
 from unmix.nets.base import Model, Params
 from unmix.spec import AnySpec, Kind, Spec
-from unmix.train.base import Checkpoint, Hooks, Stop, Trace
-from unmix.train.descent import GradientDescent
+from unmix.train.base import Checkpoint, Hooks, Start, Stop, Trace
 
 # Replicas are trained together until their data and Gram matrices fill this many bytes.
 MEMORY = 3 * 2**30
@@ -167,7 +166,8 @@ def _train(
     batch = data.sample(experiment.seeds, experiment.samples.train, "train", dtype)
     params = _moved(net.start(data, experiment.seeds, batch), device)
     batch = Batch(batch.x.to(device), batch.y.to(device), batch.cluster.to(device))
-    trainer = experiment.train.begin(net, data, params, batch)
+    start = Start(net, data, params, batch, experiment.seeds, (experiment.train,))
+    trainer = experiment.train.begin(start)
     part = "-".join(str(seed) for seed in (experiment.seeds[0], experiment.seeds[-1]))
     if (state := supervisor.load(part)) is not None:
         trainer.resume(state)
@@ -187,11 +187,10 @@ def _shifted(supervisor: Supervisor, before: int, total: int) -> Callable[[int, 
 
 def _parts(experiment: Experiment) -> Iterator[tuple[int, ...]]:
     """Seeds in groups whose training fits into MEMORY; replicas share nothing, so groups agree."""
-    n, d, training = experiment.samples.train, experiment.data.d, experiment.train
+    n, d = experiment.samples.train, experiment.data.d
     size = 4 if experiment.dtype == "float32" else 8
-    trains = isinstance(training, GradientDescent)
-    gram = n * n if trains and training.engine_for(n, d) == "gram" else 0
-    together = max(1, int(MEMORY // (size * (2 * n * d + gram))))
+    # X and a copy of it, and what coefficient space may ask for.
+    together = max(1, int(MEMORY // (size * (2 * n * d + n * n))))
     for first in range(0, len(experiment.seeds), together):
         yield experiment.seeds[first : first + together]
 

@@ -15,7 +15,7 @@ from unmix.experiment import run as train
 from unmix.nets.k_class import KClass
 from unmix.nets.two_layer import TwoLayer
 from unmix.train import losses
-from unmix.train.base import Checkpoint, Hooks, Record
+from unmix.train.base import Checkpoint, Hooks, Record, Start
 from unmix.train.descent import COLUMNS, ENGINES, Descent, GradientDescent
 
 # Few dimensions, many noisy points and a huge step: the loss cannot settle.
@@ -31,7 +31,8 @@ def descent(training: GradientDescent, net=None, spoil: float = 1.0) -> Descent:
     x = batch.x.clone()
     x[1] *= spoil
     params = net.init(WILD, (0, 1), torch.float64)
-    return Descent(training, net, WILD, params, Batch(x, batch.y, batch.cluster))
+    batch = Batch(x, batch.y, batch.cluster)
+    return Descent(Start(net, WILD, params, batch, (0, 1), (training,)))
 
 
 def fast(engine: str, steps: int = 60, **fields) -> GradientDescent:
@@ -96,7 +97,7 @@ def test_single_precision_overflow_is_a_divergence(engine: str, kind: str) -> No
 def test_when_all_have_diverged_the_training_ends() -> None:
     heard: list[int] = []
     wild = descent(fast("reference"), spoil=1.0)
-    wild.eta = wild.engine.eta = 1e8
+    wild.problem.eta.fill_(1e8)
     _, trace = wild.run(Hooks(progress=heard.append))
     assert trace.diverged == (0, 1)
     assert heard[-1] == max(stop.step for stop in trace.stops) < 60

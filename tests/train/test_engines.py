@@ -16,8 +16,11 @@ from unmix.experiment import run as train
 from unmix.nets.base import Params
 from unmix.nets.k_class import KClass
 from unmix.nets.two_layer import TwoLayer
-from unmix.train.descent import ENGINES
+from unmix.train.engines import ENGINES, choose
+from unmix.train.engines.base import Problem
+from unmix.train.engines.columns import Held
 from unmix.train.engines.reference import Reference
+from unmix.train.losses import Loss
 
 FAST = sorted(set(ENGINES) - {"reference"})
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-4}
@@ -33,14 +36,16 @@ class Case:
         self.x, self.params = batch.x, net.init(DATA, (0, 1), torch.float64)
         edit(self.x, self.params)
         self.readout, self.targets = net.readout(DATA), net.targets(DATA, batch)
-        self.eta, self.slope = eta, net.slope_at_zero
+        self.net, self.eta = net, eta
 
     def engine(self, name: str, dtype: torch.dtype = torch.float64, rows: slice = slice(None)):
         targets = self.targets[rows]
         targets = targets.to(dtype) if targets.is_floating_point() else targets
         params = {n: p[rows].to(dtype) for n, p in self.params.items()}
-        start = (params, self.x[rows].to(dtype), targets, self.readout.to(dtype))
-        return ENGINES[name](*start, self.eta, self.slope)
+        x = self.x[rows].to(dtype)
+        eta = torch.full((len(x),), self.eta, dtype=dtype)
+        top = self.net.top(DATA, x)
+        return ENGINES[name](Problem(params, Held(x), targets, top, Loss(), eta))
 
 
 def duplicated(x: torch.Tensor, params: Params) -> None:
@@ -86,6 +91,7 @@ EVERY = torch.tensor([True, True])
 
 def walk(engine, steps: int = STEPS, alive: torch.Tensor = EVERY):
     for _ in range(steps):
+        engine.forward()
         engine.advance(alive)
     return engine
 
@@ -149,20 +155,13 @@ def test_replicas_share_nothing(name: str, label: str) -> None:
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("label", ["binary", "k-class"])
-def test_only_the_living_step_and_a_step_can_be_taken_back(name: str, label: str) -> None:
+def test_only_the_living_step(name: str, label: str) -> None:
     case = CASES[label]
     engine = walk(case.engine(name), 3)
-    before = {n: p.clone() for n, p in engine.params().items()}
-    z = engine.z().clone()
-    engine.advance(torch.tensor([True, False]))
-    after = engine.params()
-    for n, p in after.items():
+    before = engine.params()
+    for n, p in walk(engine, 1, torch.tensor([True, False])).params().items():
         assert torch.equal(p[1], before[n][1])
         assert not torch.equal(p[0], before[n][0])
-    engine.undo(torch.tensor([True, False]))
-    for n, p in engine.params().items():
-        torch.testing.assert_close(p, before[n], rtol=1e-15, atol=0)
-    torch.testing.assert_close(engine.z(), z, rtol=1e-15, atol=0)
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -254,15 +253,8 @@ def test_engines_agree_through_an_experiment(kind: str) -> None:
         assert_near(mine.trace.final, wanted.trace.final, 1e-10)
 
 
-def test_the_automatic_choice_is_gram_for_few_points_and_many_steps() -> None:
-    choose = small("train.steps=100").train.engine_for
-    assert choose(63, 32) == "gram"
-    assert choose(64, 32) != "gram"
-    assert small("train.steps=19").train.engine_for(10, 32) != "gram"
-    assert small("train.engine=reference").train.engine_for(10, 32) == "reference"
-
-
 def test_every_engine_can_be_asked_for() -> None:
+    problem = CASES["binary"].engine("reference").problem
     for name in ENGINES:
-        assert small(f"train.engine={name}").train.engine_for(10, 10) == name
+        assert choose(name, problem, 10, None) == name
     assert ENGINES["reference"] is Reference

@@ -22,6 +22,7 @@ from unmix.data.base import Batch
 from unmix.data.clusters import Clusters
 from unmix.nets.activations import Activation, Relu
 from unmix.nets.form import Form
+from unmix.nets.tops import ReluTop, Top
 from unmix.spec import Spec
 
 Params = dict[str, Tensor]
@@ -49,6 +50,10 @@ class Net(Spec, ABC):
     def activation(self) -> Activation:
         """phi."""
         return Relu(getattr(self, "slope_at_zero", 1))
+
+    def top(self, data: Clusters, like: Tensor) -> Top:
+        """What training sees above the pre-activations, in the dtype and place of a tensor."""
+        return ReluTop(self.readout(data).to(like), getattr(self, "slope_at_zero", 1))
 
     def form(self, data: Clusters, params: Params) -> Form:
         """The net in its normal form; a net with other parameters than w and b says its own."""
@@ -164,9 +169,3 @@ class Model:
 def sign(f: Float[Tensor, "*p"]) -> Float[Tensor, "*p"]:
     """sgn with the paper's convention sgn(0) = -1."""
     return torch.where(f > 0, torch.ones_like(f), -torch.ones_like(f))
-
-
-def apply_relu(z: Tensor, slope_at_zero: int) -> Tensor:
-    """relu(z) whose autograd slope at 0 is 1 (the paper's convention) or 0 (torch's)."""
-    keep = z >= 0 if slope_at_zero == 1 else z > 0
-    return torch.where(keep, z, torch.zeros_like(z))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from unmix.nets.activations import Activation
@@ -63,6 +63,13 @@ class Form:
         """Label that each neuron votes for (0 for a silent one)."""
         weight = self.readout.sum(-1) if self.signs is None else self.readout @ self.signs
         return weight.sign()
+
+    def own(self, targets: Tensor) -> Bool[Tensor, "R n M"]:
+        """Does neuron r vote for point i's own label (binary) or class?"""
+        if self.readout.shape[-1] == 1:
+            return self.readout[..., 0].sign().unsqueeze(1) == targets.unsqueeze(-1)
+        votes = (self.readout > 0).transpose(1, 2)
+        return votes.gather(1, targets.unsqueeze(-1).expand(-1, -1, votes.shape[2]))
 
     def _readout(self, z: Float[Tensor, "R *p M"]) -> Tensor:
         """A with as many point axes as z has, less one (matmul brings its own)."""

@@ -14,7 +14,6 @@ from torch.nn.functional import one_hot
 from unmix.experiment import Run
 from unmix.nets.base import Model
 from unmix.probes.base import Measured
-from unmix.train.descent import votes_for_label
 
 
 def activation(run: Run) -> Measured:
@@ -43,8 +42,8 @@ def _on(run: Run, params: dict[str, Tensor]) -> Tensor:
 
 def _own(run: Run) -> Tensor:
     """[R n M]: 1 where the neuron stands for the point's label (binary) or class."""
-    model = run.model
-    return votes_for_label(model.readout, model.net, run.data, run.train_batch)
+    form, batch = run.model.form, run.train_batch
+    return form.own(run.model.net.targets(run.data, batch)).to(batch.x)
 
 
 def _counts(on: Tensor, run: Run) -> Tensor:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -18,6 +18,7 @@ from unmix.errors import DataError
 from unmix.nets.base import Net, Params
 from unmix.spec import Spec
 
+T = TypeVar("T", bound="Training")
 Reading = Literal["paper", "slides-divide", "label-free"]
 
 
@@ -88,6 +89,41 @@ class Hooks:
     checkpoint: Callable[[Checkpoint], None] = lambda state: None
 
 
+@dataclass(frozen=True)
+class Start:
+    """Where a training begins: Q replicas on the points of each of S seeds, R = S Q in all.
+
+    Replica s Q + q is the q-th of seed s; its training is `trainings[q]`, and these differ at most
+    in the fields that their class lists in `packs`.
+    """
+
+    net: Net
+    data: Clusters
+    params: Params
+    batch: Batch
+    seeds: Sequence[int]
+    trainings: tuple[Training, ...]
+
+    @property
+    def replicas(self) -> int:
+        return len(self.seeds) * len(self.trainings)
+
+    def training(self, kind: type[T]) -> T:
+        """What all trainings share."""
+        first = self.trainings[0]
+        if not isinstance(first, kind):
+            raise DataError(f"expected a {kind.__name__}, got a {type(first).__name__}")
+        return first
+
+    def each(self, field: str) -> list[float]:
+        """A field of every replica's training."""
+        return [getattr(t, field) for t in self.trainings] * len(self.seeds)
+
+    def spread(self, rows: Tensor) -> Tensor:
+        """A tensor of data sets [S ...] as one of replicas [R ...]."""
+        return rows.repeat_interleave(len(self.trainings), 0)
+
+
 @runtime_checkable
 class Trainer(Protocol):
     """One training of R replicas under way."""
@@ -104,10 +140,13 @@ class Training(Spec, ABC):
 
     record: Record = Record()
 
+    # Fields in which trainings of one pack of replicas may differ.
+    packs: ClassVar[tuple[str, ...]] = ()
+
     @abstractmethod
     def length(self) -> int:
         """The number that progress is counted to."""
 
     @abstractmethod
-    def begin(self, net: Net, data: Clusters, params: Params, batch: Batch) -> Trainer:
-        """A training from these parameters on these points."""
+    def begin(self, start: Start) -> Trainer:
+        """This training (and its siblings in `start`) from these parameters on these points."""

@@ -10,12 +10,10 @@ running sum over t of eta/n s_r/m l'_i 1[z_ir >= 0], kept here for each reading 
 
 from __future__ import annotations
 
-import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from unmix.data.base import Batch
 from unmix.train.base import Reading
 
 # The slides differ from the paper only in how the sum is unfolded, so they share its sum.
@@ -25,24 +23,22 @@ _SUM = {"paper": "paper", "slides-divide": "paper", "label-free": "label-free"}
 class Coefficients:
     """Running sums [R n M], one for each meaning of l' that the readings need."""
 
-    def __init__(self, readings: tuple[Reading, ...], batch: Batch) -> None:
-        self.batch = batch
+    def __init__(self, readings: tuple[Reading, ...], y: Float[Tensor, "R n"]) -> None:
+        self.y = y
         self.sums: dict[str, Tensor] = {}
-        self.last: dict[str, Tensor] = {}
         self.needed = sorted({_SUM[name] for name in readings})
 
-    def observe(self, on: Tensor, slopes: Tensor, readout: Tensor, eta: float) -> None:
-        """Add one step: `on` [R n M] says which neurons are active, `slopes` is l' [R n C]."""
+    def observe(
+        self,
+        on: Float[Tensor, "R n M"],
+        slopes: Float[Tensor, "R n C"],
+        readout: Float[Tensor, "M C"],
+    ) -> None:
+        """Add one step: which neurons are active, and (eta / n) l' of the replicas alive."""
         for name in self.needed:
-            labelled = slopes if name == "paper" else slopes * self.batch.y.unsqueeze(-1)
-            step = (eta / on.shape[1]) * (labelled @ readout.T) * on
-            self.last[name] = self.sums.get(name, torch.zeros_like(step))
-            self.sums[name] = self.last[name] + step
-
-    def undo(self, replicas: Bool[Tensor, " R"]) -> None:
-        """Take the last step back for some replicas."""
-        for name, now in self.sums.items():
-            self.sums[name] = torch.where(replicas.reshape(-1, 1, 1), self.last[name], now)
+            labelled = slopes if name == "paper" else slopes * self.y.unsqueeze(-1)
+            step = (labelled @ readout.T) * on
+            self.sums[name] = self.sums[name] + step if name in self.sums else step
 
 
 def unfold(

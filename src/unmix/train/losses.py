@@ -1,29 +1,68 @@
-"""Losses of the paper, averaged over the points, with their derivatives in the outputs.
+"""Losses of the papers with their derivatives in the outputs.
 
 logistic        l = log(1 + exp(-y f)),        dl/df = -y / (1 + exp(y f))     (label included)
+exponential     l = exp(-y f),                 dl/df = -y exp(-y f)
 cross-entropy   l = -log p_c,                  dl/df_s = p_s - 1[s = c]
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-
-def losses(outputs: Float[Tensor, "R n C"], targets: Tensor) -> Float[Tensor, "R n"]:
-    """Loss of each point: logistic for one output, cross-entropy for more."""
-    if outputs.shape[-1] == 1:
-        return functional.softplus(-targets * outputs[..., 0])
-    return functional.cross_entropy(outputs.transpose(1, 2), targets, reduction="none")
+BinaryLoss = Literal["logistic", "exponential"]
+Reduction = Literal["mean", "sum"]
 
 
-def derivatives(outputs: Float[Tensor, "R n C"], targets: Tensor) -> Float[Tensor, "R n C"]:
+@dataclass(frozen=True)
+class Loss:
+    """A loss of one output (`binary`) or cross-entropy of more, averaged or summed over points."""
+
+    binary: BinaryLoss = "logistic"
+    reduction: Reduction = "mean"
+
+    def values(self, outputs: Float[Tensor, "R n C"], targets: Tensor) -> Float[Tensor, "R n"]:
+        """Loss of each point."""
+        return losses(outputs, targets, self.binary)
+
+    def slopes(self, outputs: Float[Tensor, "R n C"], targets: Tensor) -> Float[Tensor, "R n C"]:
+        """l'_i (or l'_{i,s})."""
+        return derivatives(outputs, targets, self.binary)
+
+    def reduced(self, outputs: Float[Tensor, "R n C"], targets: Tensor) -> Float[Tensor, " R"]:
+        """L, the objective of each replica."""
+        values = self.values(outputs, targets)
+        return values.mean(1) if self.reduction == "mean" else values.sum(1)
+
+    def share(self, points: int) -> float:
+        """Weight of one of so many points in L."""
+        return 1 / points if self.reduction == "mean" else 1.0
+
+
+def losses(
+    outputs: Float[Tensor, "R n C"], targets: Tensor, binary: BinaryLoss = "logistic"
+) -> Float[Tensor, "R n"]:
+    """Loss of each point."""
+    if outputs.shape[-1] > 1:
+        return functional.cross_entropy(outputs.transpose(1, 2), targets, reduction="none")
+    q = targets * outputs[..., 0]
+    return functional.softplus(-q) if binary == "logistic" else torch.exp(-q)
+
+
+def derivatives(
+    outputs: Float[Tensor, "R n C"], targets: Tensor, binary: BinaryLoss = "logistic"
+) -> Float[Tensor, "R n C"]:
     """l'_i (or l'_{i,s}): derivative of each point's loss in the outputs."""
-    if outputs.shape[-1] == 1:
-        return (-targets * torch.sigmoid(-targets * outputs[..., 0])).unsqueeze(-1)
-    return outputs.softmax(-1) - functional.one_hot(targets, outputs.shape[-1]).to(outputs)
+    if outputs.shape[-1] > 1:
+        return outputs.softmax(-1) - functional.one_hot(targets, outputs.shape[-1]).to(outputs)
+    q = targets * outputs[..., 0]
+    slope = torch.sigmoid(-q) if binary == "logistic" else torch.exp(-q)
+    return (-targets * slope).unsqueeze(-1)
 
 
 def margins(outputs: Float[Tensor, "R n C"], targets: Tensor) -> Float[Tensor, "R n"]:

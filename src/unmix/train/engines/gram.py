@@ -1,62 +1,135 @@
 """The Gram engine: exact gradient descent in coefficient space.
 
-The weights stay in span(W0, X): W = W0 + C^T X and b = b0 + C^T 1, so the pre-activations are
+The weights stay in span(W0, X): w_j = s_j w0_j + C_j X and b_j = b0_j + C_j 1, so
 
-    Z = Z0 + K C,   K = X X^T (+ 1 1^T if the net has biases),   C <- C - (eta / n) dL/dZ.
+    Z = s Z0 + C K,   K = X X^T (+ 1 1^T if the net has biases),   C <- (1 - shrink) C - eta dL/dZ,
+    |w_j|^2 = s_j^2 |w0_j|^2 + <C_j, s_j Z0_j + Z_j>.
 
-One step costs n^2 M instead of 2 n d M, and the data enter once. C is the paper's decomposition:
-sigma_i = |xi_i|^2 C_i (Lemma 5.1).
+A step costs M n^2 instead of 2 M n d, whatever d is, and the data enter once, by blocks of columns.
+C is the paper's decomposition: sigma_i = |xi_i|^2 C_i (feature averaging, Lemma 5.1).
 """
 
 from __future__ import annotations
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from unmix.errors import SpecError
 from unmix.nets.base import Params
-from unmix.train.losses import derivatives
+from unmix.train.engines.base import Problem, masked, over_sets, per_replica
 
 
 class Gram:
     """The same steps as `Reference`, to rounding."""
 
-    def __init__(
-        self, params: Params, x: Tensor, targets: Tensor, readout: Tensor, eta: float, slope: int
-    ) -> None:
-        self.start, self.x, self.targets, self.readout = params, x, targets, readout
-        self.eta, self.slope = eta, slope
-        self.gram = torch.bmm(x, x.transpose(1, 2))
-        self.z0 = x @ params["w"].transpose(1, 2)
-        if "b" in params:
-            self.gram += 1
-            self.z0 += params["b"].unsqueeze(1)
-        self.previous = torch.zeros_like(self.z0)
-        self.restore({"c": self.previous})
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.start = problem, problem.params
+        self.sets, self.points, _ = problem.x.shape
+        if "b" in self.start and problem.top.normed:
+            hint = "train with train.engine=gemm"
+            raise SpecError("coefficient space keeps no norms of neurons with biases", hint)
+        self.kernel, self.z0 = self._products()
+        self.squares = self.start["w"].square().sum(-1)
+        self.z_all, self.work = torch.empty_like(self.z0), torch.empty_like(self.z0)
+        self.rows: Int[Tensor, "S b"] | None = None
+        still = {"c": torch.zeros_like(self.z0), "s": torch.ones_like(self.squares)}
+        self.restore(still | problem.extras)
 
-    def z(self) -> Float[Tensor, "R n M"]:
-        return self.now
+    def forward(self, rows: Int[Tensor, "S b"] | None = None) -> Float[Tensor, "R n C"]:
+        """Outputs; a mini-batch needs the rows of K that belong to it only."""
+        self.rows, self.fresh, top = rows, True, self.problem.top
+        if rows is None or top.normed:
+            self.norms = self._norms(self._preactivations())
+        if rows is None:
+            self.now, work = self.z_all, self.work
+        else:
+            self.now = self._at(rows)
+            work = torch.empty_like(self.now)
+        self.scratch = work
+        self.out = top.forward(self.now, self.norms, self._extras(), work)
+        return self.out.transpose(1, 2)
 
     def advance(self, alive: Bool[Tensor, " R"]) -> None:
-        on = self.now >= 0 if self.slope == 1 else self.now > 0
-        pull = derivatives(self.now.relu() @ self.readout, self.targets) @ self.readout.T
-        step = (self.eta / self.now.shape[1]) * (pull * on)
-        self.previous = self.c
-        self.restore({"c": torch.where(alive.reshape(-1, 1, 1), self.c - step, self.c)})
+        """One step from the last `forward`."""
+        c, self.fresh = self.current["c"], False
+        slopes = masked(self.problem.slopes(self.out, self.rows), alive)
+        pull = self.problem.top.pull(slopes, self.now, self.norms, self._extras(), self.scratch)
+        if pull.shrink is not None:
+            keep = 1 - masked(pull.shrink, alive)
+            c.mul_(keep.unsqueeze(-1))
+            self.current["s"].mul_(keep)
+        g = masked(pull.g, alive)
+        if self.rows is None:
+            c.sub_(g)
+        else:
+            rows = per_replica(self.rows, len(c))
+            c.scatter_add_(2, rows.unsqueeze(1).expand_as(g), g.neg())
+        for name, move in pull.moves.items():
+            self.current[name].sub_(masked(move, alive))
 
-    def undo(self, replicas: Bool[Tensor, " R"]) -> None:
-        self.restore({"c": torch.where(replicas.reshape(-1, 1, 1), self.previous, self.c)})
+    def z(self) -> Float[Tensor, "R n M"]:
+        if not (self.fresh and self.rows is None):
+            self._preactivations()
+        return self.z_all.transpose(1, 2)
 
     def params(self) -> Params:
-        move = self.c.transpose(1, 2)
-        params = {"w": self.start["w"] + move @ self.x}
+        c, w = self.current["c"], self.start["w"] * self.current["s"].unsqueeze(-1)
+        for columns, block in self.problem.x.blocks():
+            over_sets(w[:, :, columns], self.sets).baddbmm_(over_sets(c, self.sets), block)
+        params = {"w": w} | {name: p.clone() for name, p in self._extras().items()}
         if "b" in self.start:
-            params["b"] = self.start["b"] + move.sum(2)
-        return params
+            params["b"] = self.start["b"] + c.sum(2)
+        return {name: params[name] for name in self.start}
 
     def state(self) -> Params:
-        return {"c": self.c}
+        return self.current
 
     def restore(self, state: Params) -> None:
-        self.c = state["c"]
-        self.now = torch.baddbmm(self.z0, self.gram, self.c)
+        self.current = {name: p.clone() for name, p in state.items()}
+        self.fresh = False
+
+    def _products(self) -> tuple[Float[Tensor, "S n n"], Float[Tensor, "R M n"]]:
+        """K and Z0, in one pass over the columns of X."""
+        w = self.start["w"]
+        kernel = w.new_zeros(self.sets, self.points, self.points)
+        z0 = w.new_zeros(*w.shape[:2], self.points)
+        for columns, block in self.problem.x.blocks():
+            kernel.baddbmm_(block, block.mT)
+            over_sets(z0, self.sets).baddbmm_(over_sets(w[:, :, columns], self.sets), block.mT)
+        if "b" in self.start:
+            kernel += 1
+            z0 += self.start["b"].unsqueeze(-1)
+        return kernel, z0
+
+    def _preactivations(self) -> Float[Tensor, "R M n"]:
+        """Z of all points, into its buffer."""
+        now = over_sets(self.z_all, self.sets)
+        start, c = over_sets(self._start(), self.sets), over_sets(self.current["c"], self.sets)
+        torch.baddbmm(start, c, self.kernel, out=now)
+        return self.z_all
+
+    def _at(self, rows: Int[Tensor, "S b"]) -> Float[Tensor, "R M b"]:
+        mine = per_replica(rows, len(self.z0)).unsqueeze(1).expand(-1, self.z0.shape[1], -1)
+        if self.problem.top.normed:
+            return self.z_all.gather(2, mine)
+        z = self.z0.gather(2, mine)
+        columns = torch.stack([k[r] for k, r in zip(self.kernel, rows, strict=True)]).mT
+        over_sets(z, self.sets).baddbmm_(over_sets(self.current["c"], self.sets), columns)
+        return z
+
+    def _start(self) -> Float[Tensor, "R M n"]:
+        """s Z0."""
+        if not self.problem.top.normed:
+            return self.z0
+        return torch.mul(self.z0, self.current["s"].unsqueeze(-1), out=self.work)
+
+    def _norms(self, z: Float[Tensor, "R M n"]) -> Float[Tensor, "R M"]:
+        if not self.problem.top.normed:
+            return self.squares
+        c, s = self.current["c"], self.current["s"].unsqueeze(-1)
+        across = torch.mul(self.z0, s, out=self.work).add_(z).mul_(c).sum(-1)
+        return (self.squares * s[..., 0].square() + across).clamp_min(0).sqrt()
+
+    def _extras(self) -> Params:
+        return {name: self.current[name] for name in self.problem.top.extras}

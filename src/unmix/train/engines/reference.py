@@ -3,57 +3,55 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from unmix.nets.base import Params, apply_relu
-from unmix.train.losses import losses
+from unmix.nets.base import Params
+from unmix.train.engines.base import Problem, per_replica
 
 
 class Reference:
-    """Full-batch gradient descent on the first layer by automatic differentiation."""
+    """Gradient descent by automatic differentiation."""
 
-    def __init__(
-        self, params: Params, x: Tensor, targets: Tensor, readout: Tensor, eta: float, slope: int
-    ) -> None:
-        self.x, self.targets, self.readout, self.eta, self.slope = x, targets, readout, eta, slope
-        self.previous: Params = {}
-        self.restore(params)
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        x = problem.x.whole()
+        self.x = x.repeat_interleave(problem.params["w"].shape[0] // x.shape[0], 0)
+        self.restore(problem.params)
 
-    def z(self) -> Float[Tensor, "R n M"]:
-        """Pre-activations of the training points."""
-        return self.graph.detach()
+    def forward(self, rows: Int[Tensor, "S b"] | None = None) -> Float[Tensor, "R n C"]:
+        p, x, targets = self.current, self.x, self.problem.targets
+        if rows is not None:
+            mine = per_replica(rows, len(x))
+            x = x.gather(1, mine.unsqueeze(-1).expand(-1, -1, x.shape[2]))
+            targets = targets.gather(1, mine)
+        z = p["w"] @ x.transpose(1, 2)
+        z = z + p["b"].unsqueeze(-1) if "b" in p else z
+        extras = {name: p[name] for name in self.problem.top.extras}
+        norms = p["w"].norm(dim=-1)
+        outputs = self.problem.top.outputs(z, norms, extras).transpose(1, 2)
+        self.objective = self.problem.loss.reduced(outputs, targets).sum()
+        return outputs.detach()
 
     def advance(self, alive: Bool[Tensor, " R"]) -> None:
         """theta <- theta - eta grad L, for the replicas that are still alive."""
-        outputs = apply_relu(self.graph, self.slope) @ self.readout
-        loss = losses(outputs, self.targets).mean(1).sum()
-        grads = torch.autograd.grad(loss, list(self.current.values()))
-        steps = {name: self.eta * g for name, g in zip(self.current, grads, strict=True)}
-        self.previous = self.params()
-        self.restore(
-            {n: torch.where(_rows(alive, p), p - steps[n], p) for n, p in self.previous.items()}
-        )
+        grads = torch.autograd.grad(self.objective, list(self.current.values()))
+        moved = {}
+        for (name, p), grad in zip(self.current.items(), grads, strict=True):
+            column = [-1] + [1] * (p.ndim - 1)
+            step = self.problem.eta.reshape(column) * grad
+            moved[name] = torch.where(alive.reshape(column), p - step, p)
+        self.restore(moved)
 
-    def undo(self, replicas: Bool[Tensor, " R"]) -> None:
-        """Take the last step back for some replicas."""
-        now = self.params()
-        self.restore(
-            {n: torch.where(_rows(replicas, p), self.previous[n], p) for n, p in now.items()}
-        )
+    def z(self) -> Float[Tensor, "R n M"]:
+        z = self.x @ self.current["w"].transpose(1, 2)
+        return (z + self.current["b"].unsqueeze(1) if "b" in self.current else z).detach()
 
     def params(self) -> Params:
-        return {name: p.detach() for name, p in self.current.items()}
+        return {name: p.detach().clone() for name, p in self.current.items()}
 
     def state(self) -> Params:
-        """What must be saved to go on later, bit for bit."""
         return self.params()
 
     def restore(self, state: Params) -> None:
         self.current = {name: p.detach().clone().requires_grad_() for name, p in state.items()}
-        z = self.x @ self.current["w"].transpose(1, 2)
-        self.graph = z + self.current["b"].unsqueeze(1) if "b" in self.current else z
-
-
-def _rows(mask: Bool[Tensor, " R"], like: Tensor) -> Tensor:
-    return mask.reshape(-1, *[1] * (like.ndim - 1))
