@@ -7,7 +7,8 @@ import torch
 
 from lab import by_hand, gaussian, still
 from unmix.data.clusters import Clusters
-from unmix.nets.base import apply_relu, sign
+from unmix.nets.base import sign
+from unmix.nets.tops import ReluTop
 from unmix.nets.constructed import FeatureAveraging, FeatureDecoupling, NonRobustMultiClass
 from unmix.nets.k_class import KClass
 from unmix.nets.two_layer import TwoLayer
@@ -127,7 +128,8 @@ def test_accuracy_is_the_share_of_right_labels() -> None:
 @pytest.mark.parametrize(("slope_at_zero", "wanted"), [(1, [0, 1, 1]), (0, [0, 0, 1])])
 def test_the_slope_of_relu_at_zero_is_a_choice(slope_at_zero: int, wanted: list) -> None:
     z = torch.tensor([-1.0, 0.0, 2.0], requires_grad=True)
-    value = apply_relu(z, slope_at_zero)
+    top = ReluTop(torch.ones(1, 1, dtype=z.dtype), slope_at_zero)
+    value = top.outputs(z.reshape(1, 1, -1), torch.ones(1, 1, dtype=z.dtype), {})
     assert value.tolist() == [0.0, 0.0, 2.0]
     (slope,) = torch.autograd.grad(value.sum(), z)
     assert slope.tolist() == wanted
