@@ -59,6 +59,17 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.nets.constructed:NonRobustMultiClass",
             "the accurate, averaging k-class net of Prop 4.8",
         ),
+        "prelu": Entry(
+            "unmix.nets.prelu:PReLU", "pReLU net: v relu(<x, w>)^p/|w|^(p-1), both layers trained"
+        ),
+        "prelu-averaging": Entry(
+            "unmix.nets.prelu_constructed:PReLUAveraging",
+            "F: a ReLU net along the mean centre of each label (pReLU, section 3)",
+        ),
+        "prelu-subclasses": Entry(
+            "unmix.nets.prelu_constructed:PReLUSubclasses",
+            "F^(p): a pReLU net along the centre of each subclass (pReLU, section 3)",
+        ),
     },
     "train": {
         "gradient-descent": Entry(

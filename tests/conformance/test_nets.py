@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lab import gaussian, still
 from unmix import catalog
 from unmix.data.clusters import Clusters
 from unmix.nets.base import Model, Net, sign
@@ -21,23 +20,30 @@ def net(name: str) -> Net:
     return made
 
 
+def drawn(name: str, data: Clusters, seeds: tuple = (0,)) -> Model:
+    """The net with standard normal parameters."""
+    made = torch.Generator().manual_seed(0)
+    shapes = {n: p.shape for n, p in net(name).init(data, seeds, torch.float64).items()}
+    params = {n: torch.randn(s, generator=made, dtype=torch.float64) for n, s in shapes.items()}
+    return Model(net(name), data, params)
+
+
 @pytest.mark.parametrize(("name", "data"), ROWS, ids=IDS)
 def test_shapes_and_types(name: str, data: Clusters) -> None:
     mine = net(name)
     width = mine.neurons(data)
     for dtype in (torch.float32, torch.float64):
         params = mine.init(data, (0, 7), dtype)
-        assert set(params) <= {"w", "b"}
+        assert set(params) in ({"w"}, {"w", "b"}, {"w", "v"})
         assert params["w"].shape == (2, width, 16)
         assert all(p.dtype == dtype and p.isfinite().all() for p in params.values())
-        if "b" in params:
-            assert params["b"].shape == (2, width)
-    readout = mine.readout(data)
-    assert readout.shape[0] == width
+        assert all(params[name].shape == (2, width) for name in params.keys() - {"w"})
+    form = mine.form(data, mine.init(data, (0, 7), torch.float64))
     classes = mine.classes(data)
     outputs = 1 if classes is None else int(classes.max()) + 1
-    assert readout.shape[1] == outputs
-    assert (readout != 0).any(1).all()
+    assert form.w.shape == (2, width, 16)
+    assert form.readout.shape == (2, width, outputs)
+    assert (form.readout != 0).any(2).all()
 
 
 @pytest.mark.parametrize(("name", "data"), ROWS, ids=IDS)
@@ -69,7 +75,7 @@ def test_classes_never_mix_labels(name: str, data: Clusters) -> None:
 
 @pytest.mark.parametrize(("name", "data"), ROWS, ids=IDS)
 def test_decisions_slopes_and_bounds_fit_together(name: str, data: Clusters) -> None:
-    model = gaussian(still(net(name), data, seeds=(0, 7))).model
+    model = drawn(name, data, seeds=(0, 7))
     made = torch.Generator().manual_seed(0)
     x = torch.randn(2, 400, 16, generator=made, dtype=torch.float64)
     z = model.preactivations(x).requires_grad_()
@@ -79,7 +85,7 @@ def test_decisions_slopes_and_bounds_fit_together(name: str, data: Clusters) -> 
     torch.testing.assert_close(model.slope(z), wanted, rtol=1e-11, atol=1e-13)
     torch.testing.assert_close(model.decision(x), f)
     assert torch.equal(model.predict(x), sign(f))
-    assert set(model.neuron_signs.tolist()) == {1.0, -1.0}
+    assert set(model.form.votes.flatten().tolist()) == {1.0, -1.0}
     y = torch.randn(2, 400, 16, generator=made, dtype=torch.float64)
     ratio = (model.decision(y) - f).abs() / (y - x).norm(dim=-1)
     assert (ratio <= model.lipschitz[:, None] * (1 + 1e-12)).all()
@@ -87,9 +93,9 @@ def test_decisions_slopes_and_bounds_fit_together(name: str, data: Clusters) -> 
 
 @pytest.mark.parametrize(("name", "data"), ROWS, ids=IDS)
 def test_a_positive_neuron_pushes_towards_plus(name: str, data: Clusters) -> None:
-    model = gaussian(still(net(name), data)).model
-    slope = model.slope(torch.ones(1, 5, len(model.neuron_signs), dtype=torch.float64))
-    assert torch.equal(slope.sign(), model.neuron_signs.expand_as(slope))
+    model = drawn(name, data)
+    slope = model.slope(torch.ones(1, 5, model.w.shape[1], dtype=torch.float64))
+    assert torch.equal(slope.sign(), model.form.votes.expand_as(slope))
 
 
 @pytest.mark.parametrize("name", NAMES)

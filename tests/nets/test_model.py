@@ -8,9 +8,9 @@ import torch
 from lab import by_hand, gaussian, still
 from unmix.data.clusters import Clusters
 from unmix.nets.base import sign
-from unmix.nets.tops import ReluTop
 from unmix.nets.constructed import FeatureAveraging, FeatureDecoupling, NonRobustMultiClass
 from unmix.nets.k_class import KClass
+from unmix.nets.tops import ReluTop
 from unmix.nets.two_layer import TwoLayer
 
 DATA = Clusters(k=4, d=8, positive=(1, 3))

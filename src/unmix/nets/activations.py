@@ -22,7 +22,11 @@ from unmix.errors import SpecError
 
 @runtime_checkable
 class Activation(Protocol):
-    """A scalar function with its derivative."""
+    """A scalar function with its derivative and the largest slope it has."""
+
+    @property
+    def steepest(self) -> float:
+        """sup phi', the Lipschitz constant; infinity where there is only a local one."""
 
     def value(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
         """phi(z)."""
@@ -36,6 +40,10 @@ class Relu:
     """relu; its slope at 0 is 1 (feature averaging) or 0 (torch, pReLU)."""
 
     slope_at_zero: int = 1
+
+    @property
+    def steepest(self) -> float:
+        return 1.0
 
     def value(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
         return z.relu()
@@ -54,6 +62,10 @@ class LeakyRelu:
         if not 0 <= self.leak <= 1:
             raise SpecError(f"leak: expected a number in [0, 1], got {self.leak}")
 
+    @property
+    def steepest(self) -> float:
+        return 1.0
+
     def value(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
         return torch.maximum(z, self.leak * z)
 
@@ -70,6 +82,10 @@ class Power:
     def __post_init__(self) -> None:
         if not self.p >= 1:
             raise SpecError(f"p: expected a real number >= 1, got {self.p}")
+
+    @property
+    def steepest(self) -> float:
+        return 1.0 if self.p == 1 else math.inf
 
     def value(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
         return z.relu() if self.p == 1 else z.relu() ** self.p
@@ -89,6 +105,10 @@ class SmoothedRelu:
         if not (self.q > 1 and self.rho > 0):
             raise SpecError(f"expected q > 1 and rho > 0, got q={self.q}, rho={self.rho}")
 
+    @property
+    def steepest(self) -> float:
+        return 1.0
+
     def value(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
         foot = z.clamp(0, self.rho)
         return foot * (foot / self.rho) ** (self.q - 1) / self.q + (z.relu() - foot)
@@ -106,6 +126,10 @@ class GaussianRelu:
     def __post_init__(self) -> None:
         if not self.sigma >= 0:
             raise SpecError(f"sigma: expected a number >= 0, got {self.sigma}")
+
+    @property
+    def steepest(self) -> float:
+        return 1.0
 
     def value(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
         if self.sigma == 0:

@@ -1,6 +1,6 @@
-"""Two-layer ReLU networks with a frozen second layer: all nets of the feature-averaging paper.
+"""Two-layer networks: the learners of the papers, and their trained models.
 
-    z = W x + b  [M],     outputs = relu(z) A  [C],     decision f = outputs                (C = 1)
+    z = W x + b  [M],     outputs = phi(z) A  [C],      decision f = outputs                (C = 1)
                                                         f = LSE_{J+} - LSE_{J-} of outputs  (C > 1)
 
 The predicted label is +1 iff f > 0, so a tie is a -1 (sgn(0) = -1 in the paper). For C > 1 the sign
@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -30,6 +31,9 @@ Params = dict[str, Tensor]
 
 class Net(Spec, ABC):
     """A family of two-layer nets; a member says its width, its start and its readout."""
+
+    # Fields in which nets of one pack of replicas may differ: those that only shape the start.
+    packs: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def neurons(self, data: Clusters) -> int:
@@ -99,6 +103,7 @@ class Model:
 
     @cached_property
     def readout(self) -> Float[Tensor, "M C"]:
+        """The second layer that all replicas share; a trained one is in `form`."""
         return self.net.readout(self.data).to(self.w)
 
     @cached_property
@@ -113,7 +118,7 @@ class Model:
 
     @cached_property
     def neuron_signs(self) -> Float[Tensor, " M"]:
-        """Label that each neuron votes for."""
+        """Label that each neuron votes for, where all replicas share the second layer."""
         signs = self.class_signs
         return (self.readout.sum(1) if signs is None else self.readout @ signs).sign()
 
@@ -121,10 +126,10 @@ class Model:
         return Model(self.net, self.data, {k: v.double() for k, v in self.params.items()})
 
     def preactivations(self, x: Float[Tensor, "R n d"]) -> Float[Tensor, "R n M"]:
-        return torch.baddbmm(self.b.unsqueeze(1), x, self.w.transpose(1, 2))
+        return self.form.preactivations(x)
 
     def outputs(self, x: Float[Tensor, "R n d"]) -> Float[Tensor, "R n C"]:
-        return self.preactivations(x).relu() @ self.readout
+        return self.form.outputs(self.preactivations(x))
 
     def decision(self, x: Float[Tensor, "R n d"]) -> Float[Tensor, "R n"]:
         """f(x), in log form for softmax nets."""
@@ -132,32 +137,16 @@ class Model:
 
     def decide(self, z: Float[Tensor, "*p M"]) -> Float[Tensor, "*p"]:
         """f as a function of the pre-activations."""
-        outputs = z.relu() @ self.readout
-        signs = self.class_signs
-        if signs is None:
-            return outputs[..., 0]
-        return outputs[..., signs > 0].logsumexp(-1) - outputs[..., signs < 0].logsumexp(-1)
+        return self.form.decide(z)
 
     def slope(self, z: Float[Tensor, "*p M"]) -> Float[Tensor, "*p M"]:
-        """df/dz, by hand: A, or A (softmax_{J+} - softmax_{J-}), where the neuron is on."""
-        signs = self.class_signs
-        on = (z >= 0).to(z)
-        if signs is None:
-            return on * self.readout[:, 0]
-        outputs = z.relu() @ self.readout
-        pull = torch.zeros_like(outputs)
-        for side in (1, -1):
-            pull[..., signs == side] = side * outputs[..., signs == side].softmax(-1)
-        return on * (pull @ self.readout.T)
+        """df/dz, by hand."""
+        return self.form.slope(z)
 
-    @cached_property
+    @property
     def lipschitz(self) -> Float[Tensor, " R"]:
-        """Bounds |f(x) - f(x')| / |x - x'|: sum_r |A_r| |w_r|, or the largest of each side."""
-        per_output = self.w.norm(dim=-1) @ self.readout.abs()
-        signs = self.class_signs
-        if signs is None:
-            return per_output[:, 0]
-        return per_output[:, signs > 0].amax(1) + per_output[:, signs < 0].amax(1)
+        """Bounds |f(x) - f(x')| / |x - x'|; infinity where f has only local bounds."""
+        return self.form.lipschitz
 
     def predict(self, x: Float[Tensor, "R n d"]) -> Float[Tensor, "R n"]:
         return sign(self.decision(x))

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from unmix.errors import DataError
 from unmix.nets.activations import Activation
 
 
@@ -47,8 +48,7 @@ class Form:
         """df/dz, by hand: phi'(z) A, or phi'(z) A (softmax_{J+} - softmax_{J-})."""
         steep = self.activation.slope(z)
         if self.signs is None:
-            column = self.readout[..., 0]
-            return steep * column.reshape(len(column), *[1] * (z.ndim - 2), -1)
+            return steep * self._readout(z)[..., 0].unsqueeze(-2)
         outputs = self.outputs(z)
         pull = torch.zeros_like(outputs)
         for side in (1, -1):
@@ -71,7 +71,27 @@ class Form:
         votes = (self.readout > 0).transpose(1, 2)
         return votes.gather(1, targets.unsqueeze(-1).expand(-1, -1, votes.shape[2]))
 
+    @cached_property
+    def lipschitz(self) -> Float[Tensor, " R"]:
+        """Bounds |f(x) - f(x')| / |x - x'|: sum_j |A_j| |w_j| sup phi', or the largest a side."""
+        steepest = self.activation.steepest
+        lengths = self.w.norm(dim=-1).unsqueeze(1)
+        per_output = (lengths @ self.readout.abs()).squeeze(1)
+        # inf x 0 is no number: silent neurons stay silent.
+        per_output = torch.where(per_output > 0, per_output * steepest, per_output)
+        if self.signs is None:
+            return per_output[:, 0]
+        return per_output[:, self.signs > 0].amax(1) + per_output[:, self.signs < 0].amax(1)
+
     def _readout(self, z: Float[Tensor, "R *p M"]) -> Tensor:
-        """A with as many point axes as z has, less one (matmul brings its own)."""
+        """A with as many point axes as z has, less one (matmul brings its own).
+
+        A second layer that all replicas share is one matrix, whatever the axes of z stand for.
+        """
         replicas, neurons, classes = self.readout.shape
+        if replicas == 1 or self.readout.stride(0) == 0:
+            return self.readout[0]
+        if z.ndim < 3:
+            came = f"expected pre-activations [R points M] of {replicas} nets, got {tuple(z.shape)}"
+            raise DataError(came, "keep the replica axis in front")
         return self.readout.reshape(replicas, *[1] * (z.ndim - 3), neurons, classes)

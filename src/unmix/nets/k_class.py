@@ -9,7 +9,7 @@ clusters: each side of the partition is split into equal runs of clusters.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -35,6 +35,8 @@ class KClass(Net):
         "keep", description="neurons that start with no own point active: keep, or draw again"
     )
     slope_at_zero: Literal[0, 1] = Field(1, description="relu'(0): 1 in the paper, 0 in torch")
+
+    packs: ClassVar[tuple[str, ...]] = ("sigma_w",)
 
     def outputs(self, data: Clusters) -> int:
         return data.k if self.labels is None else self.labels

@@ -8,7 +8,7 @@ The 2m first-layer weights and biases are trained, the second layer stays at +-1
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -28,6 +28,8 @@ class TwoLayer(Net):
     sigma_w: float = Field(1e-5, ge=0, description="standard deviation of the initial weights")
     sigma_b: float = Field(1e-5, ge=0, description="standard deviation of the initial biases")
     slope_at_zero: Literal[0, 1] = Field(1, description="relu'(0): 1 in the paper, 0 in torch")
+
+    packs: ClassVar[tuple[str, ...]] = ("sigma_w", "sigma_b")
 
     def neurons(self, data: Clusters) -> int:
         return 2 * self.m
