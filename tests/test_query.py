@@ -86,3 +86,16 @@ def test_sql_only_reads_and_its_errors_say_what_to_type(
         store.sql(query)
     assert "runs" in caught.value.hint
     assert not Path("out.csv").exists()
+
+
+@pytest.mark.parametrize("damage", ["torn", "gone"])
+def test_a_damaged_trace_is_named(store: Store, damage: str) -> None:
+    run = store.run(small("train.steps=1"))
+    trace = run.folder / "trace.parquet"
+    if damage == "torn":
+        trace.write_bytes(trace.read_bytes()[:-10])
+    else:
+        trace.unlink()
+    with pytest.raises(StoreError, match=r"is damaged: trace\.parquet") as caught:
+        store.sql("SELECT count(*) FROM runs")
+    assert f"rm -r '{run.folder}'" in caught.value.hint

@@ -104,6 +104,8 @@ def _view_traces(connection: duckdb.DuckDBPyConnection, folders: Sequence[Path])
     if not folders:
         columns = {"digest": TEXT} | dict.fromkeys(KEYS, WHOLE) | dict.fromkeys(COLUMNS, REAL)
         return _fill(connection, "trace", columns, [])
+    for folder in folders:
+        _check_trace(folder)
     paths = [glob.escape(str(folder / "trace.parquet")).replace("'", "''") for folder in folders]
     files = ", ".join(f"'{path}'" for path in paths)
     connection.execute(
@@ -111,3 +113,14 @@ def _view_traces(connection: duckdb.DuckDBPyConnection, folders: Sequence[Path])
         f"FROM read_parquet([{files}], union_by_name = true, filename = true)"
     )
     return None
+
+
+def _check_trace(folder: Path) -> None:
+    """Name a broken trace here: DuckDB would blame the query."""
+    try:
+        whole = (folder / "trace.parquet").read_bytes()[-4:] == b"PAR1"
+    except OSError:
+        whole = False
+    if not whole:
+        hint = f"delete it and run again: rm -r '{folder}'"
+        raise StoreError(f"{folder} is damaged: trace.parquet is not as it was written", hint)

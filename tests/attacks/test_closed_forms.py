@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from lab import still, times
-from unmix.attacks.base import Attacked
+from unmix.attacks.base import Attacked, attack
+from unmix.attacks.directions import AverageDirection
 from unmix.attacks.suite import STANDARD, SuiteL2, robustness
 from unmix.data.clusters import Clusters
 from unmix.experiment import Run
@@ -68,6 +69,19 @@ def test_decoupling_with_half_bias_dies_half_way_or_holds(k: int) -> None:
     # y = +1: the own neuron is off at 1/2, f = 0 and sgn(0) = -1.
     assert_is(found[1.0], 0.5)
     assert_is(found[-1.0], 0.5**0.5)
+
+
+@pytest.mark.parametrize("d", [32, 768])
+def test_an_edge_on_a_grid_point_is_crossed_on_the_real_net(d: int) -> None:
+    # With k = 4 all neurons switch at once at |mu| along the average direction, where a step of
+    # the grid ends: rounding alone decides there whether y = -1 is fooled.
+    data = Clusters(k=4, d=d, sigma=0.0)
+    run = still(FeatureDecoupling(beta=0.5), data, test=8, seeds=tuple(range(5)))
+    found = attack(run, [AverageDirection()], [data.unit])
+    assert found.unverified == 0
+    negative = run.test_batch.y < 0
+    edge = found.by_attack["average-direction"][negative] / data.unit
+    torch.testing.assert_close(edge, torch.ones_like(edge), rtol=1e-10, atol=0)
 
 
 def test_decoupling_with_the_best_bias_reaches_the_best_radius_for_both_labels() -> None:

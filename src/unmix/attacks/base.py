@@ -23,6 +23,9 @@ from unmix.nets.base import Model, sign
 from unmix.spec import Spec
 
 GRID, BISECTIONS = 160, 30
+# Share of the searched length by which a success is moved off its edge: less than the bisection
+# resolves (6e-12), and more than the rounding in which these coordinates and the net differ.
+CLEAR = 1e-12
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,8 @@ class View:
             middle = ((lower + upper) / 2).nan_to_num(posinf=0.0)
             hit = self.wrong(self.z0 + middle[:, None] * dz, self.y) & upper.isfinite()
             upper, lower = torch.where(hit, middle, upper), torch.where(hit, lower, middle)
-        return upper
+        # An edge on a grid point is met to the last bit, and the untouched net may round it back.
+        return upper + CLEAR * limit
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,9 @@ def _describe(root: ElementTree.Element, alt: str, prefix: str) -> None:
     root.set("role", "img")
     root.set("aria-labelledby", " ".join(f"{prefix}-{tag}" for tag in words))
     look_of_root = "fill:var(--ink);stroke-linejoin:round;stroke-linecap:butt"
-    root.set("style", f"{look_of_root};max-width:{float(width) / 10:.4g}rem")
+    # The page lets a figure shrink to `--least`, where its letters can still be read.
+    widths = f"max-width:{float(width) / 10:.4g}rem;--least:{float(width) / 19:.4g}rem"
+    root.set("style", f"{look_of_root};{widths}")
     for place, (tag, text) in enumerate(words.items()):
         element = ElementTree.Element(tag, {"id": f"{prefix}-{tag}"})
         element.text = text

@@ -65,6 +65,7 @@ _MATH = {
     "∀": r"\forall",
     "∃": r"\exists",
     "ℓ": r"\ell",
+    "′": "'",
     "ℝ": r"\mathbb{R}",
     "µ": r"\mu",
     "ϵ": r"\epsilon",

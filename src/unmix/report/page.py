@@ -16,6 +16,7 @@ from unmix import __version__
 from unmix.claims import Verdict
 from unmix.papers.base import Drawing, FigureEntry, Paper
 from unmix.report import export, latex, tables
+from unmix.report.signs import glyphs
 from unmix.style import css_variables
 
 
@@ -98,10 +99,15 @@ def _view(section: Section) -> dict[str, Any]:
         "rows": table,
         "groups": {kind: rows for kind, rows in groups.items() if rows},
         "counts": tables.counts(table),
+        "notes": [(title, _prose(text)) for title, text in section.notes],
         "unmeasured": [row for row in table if row.status == "not-run"],
         "figures": [(entry, *_figure(section, entry)) for entry in section.drawn],
         "place": _place(section),
     }
+
+
+def _prose(text: str) -> str:
+    return text if isinstance(text, Markup) else glyphs(text)
 
 
 def _figure(section: Section, entry: FigureEntry) -> tuple[Drawing, Markup]:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from unmix.claims import Claim, Interval, Status, Verdict, not_run
 from unmix.papers.base import Paper
+from unmix.report.signs import glyphs
 
 NONE = "—"
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -109,7 +110,11 @@ def wanted(interval: Interval) -> str:
         return f"≤ {number(high)}"
     if math.isinf(high):
         return f"≥ {number(low)}"
-    return f"= {number(low)}" if low == high else f"[{number(low)}, {number(high)}]"
+    if low == high:
+        return f"= {number(low)}"
+    if number(low) == number(high):
+        return f"{number((low + high) / 2)} ± {number((high - low) / 2)}"
+    return f"[{number(low)}, {number(high)}]"
 
 
 def rows(paper: Paper, verdicts: Sequence[Verdict]) -> list[Row]:
@@ -147,11 +152,11 @@ def _row(claim: Claim, verdict: Verdict) -> Row:
     alone = verdict.low is None or verdict.low == verdict.high == verdict.mean
     return Row(
         claim=claim.name,
-        statement=claim.statement,
+        statement=glyphs(claim.statement),
         kind=claim.kind,
         place=claim.source.place,
-        reading=claim.source.reading,
-        quantity=claim.quantity,
+        reading=glyphs(claim.source.reading),
+        quantity=glyphs(claim.quantity),
         wanted=wanted(claim.interval),
         mean=number(verdict.mean),
         interval="" if alone else f"[{number(verdict.low)}, {number(verdict.high)}]",

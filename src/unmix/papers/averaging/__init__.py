@@ -20,6 +20,7 @@ INITS = ("init=0.01", "init=0.001", "init=0.0001", "binary")
 SNRS = ("snr=0.5,alpha", "snr=0.5,sigma", "binary", "snr=2,alpha", "snr=2,sigma")
 COSINES = ("cos=1e-05", "cos=0.001", "cos=0.09", "cos=0.3")
 LADDERS = ("binary-k*", "k-class-k*", "NRMC-k*")
+PREDICTED = ("binary", "k-class", "binary-balanced")
 REAL = "needs real images"
 
 FIGURES = (
@@ -35,6 +36,7 @@ FIGURES = (
     FigureEntry("8", "Effect of the signal-to-noise ratio", "noise_ratios", SNRS),
     FigureEntry("9", "Effect of the orthogonality condition", "centre_cosines", COSINES),
     FigureEntry("margin-law", "The margin law beside the training", "law", ("binary-long",)),
+    FigureEntry("predictors", "Closed forms beside measurements", "predictors", PREDICTED),
     FigureEntry("scaling", "Radius against the number of clusters", "scaling", LADDERS),
     FigureEntry("granularity", "Radius against the number of labels", "granularity", ("labels=*",)),
     FigureEntry("2c", "CIFAR-10 embeddings, two labels", why_not=REAL),

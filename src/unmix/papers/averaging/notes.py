@@ -39,7 +39,7 @@ NOTES = (
     (
         "A learning rate that is not necessary",
         "Appendix E.1 concludes that a small learning rate is necessary for averaging. With the "
-        "stated formulas it is not: at 0.01 the averages are as good as at 0.001 (e1-eta- "
+        "stated formulas it is not: at 0.01 the averages are as good as at 0.001 (e1-eta-"
         "necessary). A small initialisation is (e1-init-necessary).",
     ),
     (

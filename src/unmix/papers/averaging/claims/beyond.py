@@ -86,7 +86,7 @@ CLAIMS = (
         "sharpens Thm 4.5 (3)",
         "beyond",
         CLOSE,
-        "robustness:radius_over_law",
+        "laws:radius_over_law",
         "binary",
     ),
     *(

@@ -1,5 +1,6 @@
 """The figures of this paper, drawn from runs."""
 
+from unmix.papers.averaging.figures.laws import law, predictors
 from unmix.papers.averaging.figures.matrices import (
     centre_cosines,
     cosines_binary,
@@ -11,7 +12,7 @@ from unmix.papers.averaging.figures.matrices import (
     samples,
 )
 from unmix.papers.averaging.figures.pictures import boundaries, remark
-from unmix.papers.averaging.figures.radii import curves, granularity, law, scaling
+from unmix.papers.averaging.figures.radii import curves, granularity, scaling
 
 __all__ = [
     "boundaries",
@@ -24,6 +25,7 @@ __all__ = [
     "law",
     "noise_ratios",
     "overview",
+    "predictors",
     "rates",
     "remark",
     "samples",

@@ -1,4 +1,4 @@
-"""Robust accuracy and radii: Fig 3 left, the margin law, and the laws in k and in the labels."""
+"""Robust accuracy and radii: Fig 3 left, and the laws in k and in the labels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from unmix import style
-from unmix.papers.averaging import predict
 from unmix.papers.base import Drawing, Evidence
 
 Table = dict[str, list[Any]]
@@ -42,26 +41,6 @@ def draw_curves(axes: Axes, evidence: Evidence) -> Table:
     axes.set(xlabel="radius / √d", ylabel="robust accuracy", ylim=(-0.02, 1.12), xlim=(0, 0.82))
     axes.legend(loc="lower left")
     return table
-
-
-def law(evidence: Evidence) -> Drawing:
-    """Mean margin over time beside q + e^q - 1 = kappa t."""
-    run = evidence.run("binary-long")
-    steps = np.array(run.trace.steps[1:], dtype=float)
-    measured = run.trace.columns["margin"][:, 1:].numpy()
-    predicted = np.array([predict.margin(run.experiment, s) for s in steps])
-    with style.canvas() as canvas:
-        axes = canvas.subplots()
-        axes.semilogx(steps, predicted, color=style.INK, linewidth=1, label="law")
-        axes.semilogx(steps, measured.mean(0), "o", color=style.BLUE, label="trained")
-        axes.set(xlabel="step t", ylabel="mean margin q")
-        axes.legend(loc="upper left")
-    table = {"step": list(steps), "margin": list(measured.mean(0)), "law": list(predicted)}
-    caption = (
-        "Mean training margin of the two-label net and the law q + e^q − 1 = κt; its late growth "
-        "is ln(κt), which gives λ ~ ln t."
-    )
-    return Drawing(canvas, table, caption, "Measured margins lie on the predicted curve.")
 
 
 def scaling(evidence: Evidence) -> Drawing:

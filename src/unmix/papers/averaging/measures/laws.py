@@ -2,13 +2,75 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import torch
+from torch import Tensor
 
 from unmix.claims import Sample
 from unmix.papers.averaging import predict
 from unmix.papers.averaging.measures.learned import off_ratio
+from unmix.papers.averaging.measures.robustness import upper
 from unmix.papers.base import Evidence
 from unmix.probes.alignment import on_pairs
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A measurement, one value a replica, and what a closed form predicts for it."""
+
+    measured: Tensor
+    predicted: float
+    note: str = ""
+
+    @property
+    def ratio(self) -> Tensor:
+        return self.measured / self.predicted
+
+    @property
+    def z(self) -> float:
+        """How many standard errors of the mean over replicas it lies above the prediction."""
+        if len(self.measured) < 2 or not (spread := float(self.measured.std())):
+            return math.nan
+        return float(self.measured.mean() - self.predicted) * len(self.measured) ** 0.5 / spread
+
+    def __str__(self) -> str:
+        words = f"measured {float(self.measured.mean()):.4g}, predicted {self.predicted:.4g}"
+        words = words if math.isnan(self.z) else f"{words}, z = {self.z:.1f}"
+        return f"{words}; {self.note}" if self.note else words
+
+
+def margin(evidence: Evidence, setting: str) -> Beside:
+    """Final mean training margin."""
+    run = evidence.run(setting)
+    law = predict.margin(run.experiment, run.experiment.train.steps)
+    return Beside(run.trace.columns["margin"][:, -1], law)
+
+
+def off(evidence: Evidence, setting: str) -> Beside:
+    """Off-class ratio u = -lambda_off/lambda_on."""
+    law = predict.off_ratio(evidence.run(setting).experiment)
+    return Beside(off_ratio(evidence, setting), law)
+
+
+def cosine(evidence: Evidence, setting: str) -> Beside:
+    """Mean on-class cosine."""
+    law = predict.cosine_on(evidence.run(setting).experiment, _level(evidence, setting))
+    return Beside(evidence.probe(setting, "cosines")["on"], law)
+
+
+def error(evidence: Evidence, setting: str) -> Beside:
+    """E/lambda (balanced clusters)."""
+    law = predict.weight_error(evidence.run(setting).experiment, _level(evidence, setting))
+    return Beside(evidence.probe(setting, "weight-error")["relative"], law)
+
+
+def radius(evidence: Evidence, setting: str) -> Beside:
+    """Mean radius of the two-label net, over |mu|."""
+    found = evidence.attacked(setting)
+    law = predict.averaging_radius(evidence.run(setting).data)
+    return Beside(found.mean_radius(), law, upper(found.unverified))
 
 
 def margin_law(evidence: Evidence, setting: str) -> Sample:
@@ -22,36 +84,34 @@ def margin_law(evidence: Evidence, setting: str) -> Sample:
 
 def margin_over_law(evidence: Evidence, setting: str) -> Sample:
     """Final mean margin over the law's."""
-    run = evidence.run(setting)
-    law = predict.margin(run.experiment, run.experiment.train.steps)
-    return evidence.sample(setting, run.trace.columns["margin"][:, -1] / law)
+    return _over(evidence, setting, margin(evidence, setting))
 
 
 def off_over_law(evidence: Evidence, setting: str) -> Sample:
     """Off-class ratio over the law's."""
-    law = predict.off_ratio(evidence.run(setting).experiment)
-    return evidence.sample(setting, off_ratio(evidence, setting) / law)
+    return _over(evidence, setting, off(evidence, setting))
 
 
 def cosine_over_law(evidence: Evidence, setting: str) -> Sample:
     """Mean on-class cosine over the law's."""
-    level = float(evidence.probe(setting, "weight-error")["lambda"].mean())
-    law = predict.cosine_on(evidence.run(setting).experiment, level)
-    return evidence.sample(setting, evidence.probe(setting, "cosines")["on"] / law)
+    return _over(evidence, setting, cosine(evidence, setting))
 
 
 def error_over_law(evidence: Evidence, setting: str) -> Sample:
     """E/lambda over the law's (balanced clusters)."""
-    probe = evidence.probe(setting, "weight-error")
-    law = predict.weight_error(evidence.run(setting).experiment, float(probe["lambda"].mean()))
-    return evidence.sample(setting, probe["relative"] / law)
+    return _over(evidence, setting, error(evidence, setting))
+
+
+def radius_over_law(evidence: Evidence, setting: str) -> Sample:
+    """Radius of the two-label net over alpha |mu|/sqrt(k)."""
+    return _over(evidence, setting, radius(evidence, setting))
 
 
 def granular_over_law(evidence: Evidence, setting: str) -> Sample:
     """Radius of a net trained with G labels over sqrt(G/(2k))."""
     run = evidence.run(setting)
     law = predict.granular_radius(run.data, run.experiment.net.labels)
-    return evidence.sample(setting, evidence.attacked(setting).mean_radius() / law)
+    return _over(evidence, setting, Beside(evidence.attacked(setting).mean_radius(), law))
 
 
 def decoupling_plus(evidence: Evidence, setting: str) -> Sample:
@@ -67,14 +127,15 @@ def decoupling_minus(evidence: Evidence, setting: str) -> Sample:
 def non_robust_over_law(evidence: Evidence, setting: str) -> Sample:
     """Radius of the net of Prop 4.8 over 2/sqrt(k+6)."""
     law = predict.non_robust_radius(evidence.run(setting).data.k)
-    return evidence.sample(setting, evidence.attacked(setting).mean_radius() / law)
+    return _over(evidence, setting, Beside(evidence.attacked(setting).mean_radius(), law))
 
 
 def none_active_over_law(evidence: Evidence, setting: str) -> Sample:
     """Share of neurons that start with no own point active over 1/(n/k + 1)."""
     run = evidence.run(setting)
     law = predict.none_active(run.experiment.samples.train, run.data.k)
-    return evidence.sample(setting, evidence.probe(setting, "activation")["start_own_none"] / law)
+    share = evidence.probe(setting, "activation")["start_own_none"]
+    return _over(evidence, setting, Beside(share, law))
 
 
 def dead_had_none(evidence: Evidence, setting: str) -> Sample:
@@ -87,10 +148,18 @@ def dead_had_none(evidence: Evidence, setting: str) -> Sample:
     return evidence.sample(setting, shares, f"{int(dead.sum())} dead neurons")
 
 
+def _over(evidence: Evidence, setting: str, beside: Beside) -> Sample:
+    return evidence.sample(setting, beside.ratio, str(beside))
+
+
+def _level(evidence: Evidence, setting: str) -> float:
+    return float(evidence.probe(setting, "weight-error")["lambda"].mean())
+
+
 def _decoupling(evidence: Evidence, setting: str, label: int) -> Sample:
     run, found = evidence.run(setting), evidence.attacked(setting)
     opposite = len(run.data.minus if label > 0 else run.data.plus)
     law = predict.decoupling_radius(run.experiment.net.beta, opposite, label)
     batch = run.fresh(found.smallest.shape[1])
-    means = [float(r[y == label].mean()) for r, y in zip(found.smallest, batch.y, strict=True)]
-    return evidence.sample(setting, [m / found.unit / law for m in means])
+    means = [r[y == label].mean() for r, y in zip(found.smallest, batch.y, strict=True)]
+    return _over(evidence, setting, Beside(torch.stack(means) / found.unit, law))

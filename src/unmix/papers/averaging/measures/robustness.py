@@ -23,7 +23,7 @@ def radius(evidence: Evidence, setting: str) -> Sample:
     """Mean radius found by the strongest attack, over alpha |mu|."""
     found = evidence.attacked(setting)
     alpha = evidence.run(setting).data.alpha
-    return evidence.sample(setting, found.mean_radius() / alpha, _upper(found.unverified))
+    return evidence.sample(setting, found.mean_radius() / alpha, upper(found.unverified))
 
 
 def radius_over_law(evidence: Evidence, setting: str) -> Sample:
@@ -36,14 +36,14 @@ def radius_over_law(evidence: Evidence, setting: str) -> Sample:
 def worst_radius(evidence: Evidence, setting: str) -> Sample:
     """Smallest radius over the points, over |mu|."""
     found = evidence.attacked(setting)
-    return evidence.sample(setting, found.smallest.amin(1) / found.unit, _upper(found.unverified))
+    return evidence.sample(setting, found.smallest.amin(1) / found.unit, upper(found.unverified))
 
 
 def accuracy_within(evidence: Evidence, setting: str, share: float) -> Sample:
     """Robust accuracy within share * |mu|."""
     found = evidence.attacked(setting)
     kept = (found.smallest > share * found.unit).double().mean(1)
-    return evidence.sample(setting, kept, _upper(found.unverified))
+    return evidence.sample(setting, kept, upper(found.unverified))
 
 
 def robust_at_tenth(evidence: Evidence, setting: str) -> Sample:
@@ -104,9 +104,10 @@ def fine_over_coarse(evidence: Evidence, coarse: str, fine: str) -> Sample:
     return evidence.sample(fine, ratio / math.sqrt(k / 2))
 
 
-def _upper(unverified: int) -> str:
+def upper(unverified: int) -> str:
+    """What to say about radii: they are upper bounds, and how many claims of an attack failed."""
     note = "radii are the strongest attack's: upper bounds"
-    return f"{note}; {unverified} perturbations did not hold" if unverified else note
+    return f"{note}; perturbations that did not hold: {unverified}" if unverified else note
 
 
 def _accuracy_under(evidence: Evidence, setting: str, factor: float) -> Sample:
