@@ -129,7 +129,7 @@ def test_accuracy_is_the_share_of_right_labels() -> None:
 def test_the_slope_of_relu_at_zero_is_a_choice(slope_at_zero: int, wanted: list) -> None:
     z = torch.tensor([-1.0, 0.0, 2.0], requires_grad=True)
     top = ReluTop(torch.ones(1, 1, dtype=z.dtype), slope_at_zero)
-    value = top.outputs(z.reshape(1, 1, -1), torch.ones(1, 1, dtype=z.dtype), {})
+    value = top.outputs(z.reshape(1, 1, -1), torch.ones(1, 1, dtype=z.dtype), {}).flatten()
     assert value.tolist() == [0.0, 0.0, 2.0]
     (slope,) = torch.autograd.grad(value.sum(), z)
     assert slope.tolist() == wanted

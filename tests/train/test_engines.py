@@ -15,6 +15,7 @@ from unmix.data.clusters import Clusters
 from unmix.experiment import run as train
 from unmix.nets.base import Params
 from unmix.nets.k_class import KClass
+from unmix.nets.prelu import PReLU
 from unmix.nets.two_layer import TwoLayer
 from unmix.train.engines import ENGINES, choose
 from unmix.train.engines.base import Problem
@@ -26,17 +27,19 @@ FAST = sorted(set(ENGINES) - {"reference"})
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-4}
 DATA = Clusters(k=4, d=12, sigma=1.5)
 STEPS = 200
+LOGISTIC, SUM = Loss(), Loss("exponential", "sum")
 
 
 class Case:
     """One training problem, small and nasty, for engines in the raw."""
 
-    def __init__(self, net, n: int = 40, edit=lambda x, p: None, eta: float = 0.05) -> None:
+    def __init__(
+        self, net, n: int = 40, edit=lambda x, p: None, eta: float = 0.05, loss: Loss = LOGISTIC
+    ) -> None:
         batch = DATA.sample((0, 1), n, "train")
         self.x, self.params = batch.x, net.init(DATA, (0, 1), torch.float64)
         edit(self.x, self.params)
-        self.readout, self.targets = net.readout(DATA), net.targets(DATA, batch)
-        self.net, self.eta = net, eta
+        self.targets, self.net, self.eta, self.loss = net.targets(DATA, batch), net, eta, loss
 
     def engine(self, name: str, dtype: torch.dtype = torch.float64, rows: slice = slice(None)):
         targets = self.targets[rows]
@@ -45,7 +48,7 @@ class Case:
         x = self.x[rows].to(dtype)
         eta = torch.full((len(x),), self.eta, dtype=dtype)
         top = self.net.top(DATA, x)
-        return ENGINES[name](Problem(params, Held(x), targets, top, Loss(), eta))
+        return ENGINES[name](Problem(params, Held(x), targets, top, self.loss, eta))
 
 
 def duplicated(x: torch.Tensor, params: Params) -> None:
@@ -63,6 +66,19 @@ def all_dead(x: torch.Tensor, params: Params) -> None:
 def all_dead_without_bias(x: torch.Tensor, params: Params) -> None:
     x.abs_()
     params["w"].abs_().neg_()
+
+
+def one_zero_neuron(x: torch.Tensor, params: Params) -> None:
+    params["w"][:, 1] = 0
+
+
+def pushed_away(x: torch.Tensor, params: Params) -> None:
+    x.abs_()
+    params["w"].abs_().neg_()
+
+
+def power(p: float, **fields) -> PReLU:
+    return PReLU(**({"p": p, "h": 5, "sigma": 0.3} | fields))
 
 
 BINARY, FINE = TwoLayer(m=3, sigma_w=0.1, sigma_b=0.1), KClass(h=2, sigma_w=0.1)
@@ -85,6 +101,17 @@ CASES = {
     "zero start, k-class": Case(KClass(h=2, **NO_START)),
     "zero start, torch": Case(TwoLayer(m=3, sigma_b=0.0, slope_at_zero=0, **NO_START)),
     "zero start, torch, k-class": Case(KClass(h=2, slope_at_zero=0, **NO_START)),
+    "pReLU, p=1": Case(power(1.0)),
+    "pReLU, p=2": Case(power(2.0)),
+    "pReLU, p=2.5": Case(power(2.5)),
+    "pReLU, p=3": Case(power(3.0)),
+    "pReLU, p=3, balanced": Case(power(3.0, initial="balanced")),
+    "pReLU, exponential sum": Case(power(3.0, sigma=0.1), eta=1e-5, loss=SUM),
+    "pReLU, one point": Case(power(3.0), n=1),
+    "pReLU, duplicates": Case(power(3.0), edit=duplicated),
+    "pReLU, a zero row": Case(power(3.0), edit=zero_row),
+    "pReLU, a zero neuron": Case(power(3.0), edit=one_zero_neuron),
+    "pReLU, all dead": Case(power(3.0), edit=pushed_away),
 }
 EVERY = torch.tensor([True, True])
 
@@ -212,7 +239,7 @@ def test_the_reference_steps_along_the_textbook_gradient(label: str) -> None:
     case = CASES[label]
     moved = walk(case.engine("reference"), 1).params()
     for r in (0, 1):
-        net = Textbook({n: p[r] for n, p in case.params.items()}, case.readout)
+        net = Textbook({n: p[r] for n, p in case.params.items()}, case.net.readout(DATA))
         net.loss(case.x[r], case.targets[r]).backward()
         wanted = {"w": net.first.weight, "b": net.first.bias}
         for n, p in moved.items():
@@ -230,7 +257,10 @@ def test_the_reference_steps_along_finite_differences(label: str) -> None:
         for n, p in case.params.items()
     }
     ends = [
-        Textbook({n: p[0] + s * h * direction[n] for n, p in case.params.items()}, case.readout)
+        Textbook(
+            {n: p[0] + s * h * direction[n] for n, p in case.params.items()},
+            case.net.readout(DATA),
+        )
         .loss(case.x[0], case.targets[0])
         .item()
         for s in (1, -1)

@@ -51,7 +51,8 @@ def losses(
     if outputs.shape[-1] > 1:
         return functional.cross_entropy(outputs.transpose(1, 2), targets, reduction="none")
     q = targets * outputs[..., 0]
-    return functional.softplus(-q) if binary == "logistic" else torch.exp(-q)
+    # Not softplus(-q), which torch cuts off at 20 with an error of 2e-9.
+    return -functional.logsigmoid(q) if binary == "logistic" else torch.exp(-q)
 
 
 def derivatives(
