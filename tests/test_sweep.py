@@ -105,7 +105,7 @@ def test_equal_jobs_run_once_and_attack_if_one_of_them_does(tmp_path: Path, monk
 
     monkeypatch.setattr(store_module, "train", counted)
     execute(tmp_path, [Job(small()), Job(small(), attack=True), Job(small())], PLAN)
-    assert trained == [small()]
+    assert trained == [[small()]]
     assert len(list(tmp_path.glob("*/attacked-*"))) == 1
 
 

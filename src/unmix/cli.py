@@ -47,14 +47,16 @@ def list_(
         str,
         typer.Argument(
             metavar="FAMILY",
-            help="papers, data, nets, train, probes, attacks, claims, figures, settings or specs.",
+            help="papers, data, nets, train, probes, attacks, claims, figures, settings, engines "
+            "or specs.",
         ),
     ] = "",
     json_: Json = False,
 ) -> None:
     """List every name that a verb understands.
 
-    `settings` are the experiments of the papers, `specs` is the JSON Schema of an experiment.
+    `settings` are the experiments of the papers, `specs` is the JSON Schema of an experiment and
+    `engines` what a step of training costs on this machine.
     """
     from unmix.listing import listing, schemas
 

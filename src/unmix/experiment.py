@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -131,19 +132,56 @@ def run(
     supervisor: Supervisor | None = None,
 ) -> Run:
     """Train every seed of an experiment and return the run, in memory."""
+    (only,) = run_pack((experiment,), device=device, threads=threads, supervisor=supervisor)
+    return only
+
+
+def run_pack(
+    experiments: Sequence[Experiment],
+    *,
+    device: str = "auto",
+    threads: int | None = None,
+    supervisor: Supervisor | None = None,
+) -> list[Run]:
+    """Train experiments of one pack as one tensor of replicas; `packs` finds them in a grid."""
+    if len(packs(experiments)) != 1:
+        raise SpecError("these experiments differ in more than a pack may", "run them one by one")
     supervisor = supervisor or Supervisor()
-    place = pick_device(device)
-    parts = list(_parts(experiment))
-    total = len(parts) * max(experiment.train.length(), 1)
-    with using_threads(threads):
-        done = []
+    place, lead = pick_device(device), experiments[0]
+    parts = list(_parts(experiments))
+    total = len(parts) * max(lead.train.length(), 1)
+    done: list[list[tuple[Params, Trace]]] = []
+    with using_threads(threads or threads_for(experiments)):
         for index, seeds in enumerate(parts):
-            watched = replace(
-                supervisor, progress=_shifted(supervisor, index * total // len(parts), total)
-            )
-            done.append(_train(experiment.model_copy(update={"seeds": seeds}), place, watched))
+            before = index * total // len(parts)
+            watched = replace(supervisor, progress=_shifted(supervisor, before, total))
+            done.append(_train(experiments, seeds, place, watched))
     supervisor.progress(total, total)
-    return Run(experiment, _joined([p for p, _ in done]), _joined_traces([t for _, t in done]))
+    return [
+        Run(e, _joined([p for p, _ in parts]), _joined_traces([t for _, t in parts]))
+        for e, parts in zip(experiments, zip(*done, strict=True), strict=True)
+    ]
+
+
+def packs(experiments: Sequence[Experiment]) -> list[list[Experiment]]:
+    """Groups whose members share seeds, points and shapes, so that they can be trained as one.
+
+    They differ at most in the fields that net and training list in `packs` (initial scales, step
+    sizes) and in the number of test points. A group is cut where memory says so.
+    """
+    groups: dict[str, list[list[Experiment]]] = {}
+    for experiment in experiments:
+        found = groups.setdefault(_pack_key(experiment), [[]])
+        if found[-1] and _replica_bytes(experiment) * (len(found[-1]) + 1) > MEMORY / 2:
+            found.append([])
+        found[-1].append(experiment)
+    return [group for found in groups.values() for group in found]
+
+
+def threads_for(experiments: Sequence[Experiment]) -> int:
+    """Threads that pay for the sizes of a pack; a device other than a CPU has its own."""
+    lead = experiments[0]
+    return lead.train.threads(lead.net, lead.data, lead.samples.train, len(experiments), lead.dtype)
 
 
 def pick_device(name: str) -> torch.device:
@@ -160,24 +198,48 @@ def pick_device(name: str) -> torch.device:
 
 
 def _train(
-    experiment: Experiment, device: torch.device, supervisor: Supervisor
-) -> tuple[Params, Trace]:
-    data, net, dtype = experiment.data, experiment.net, experiment.torch_dtype
-    batch = data.sample(experiment.seeds, experiment.samples.train, "train", dtype)
-    params = _moved(net.start(data, experiment.seeds, batch), device)
+    experiments: Sequence[Experiment],
+    seeds: tuple[int, ...],
+    device: torch.device,
+    supervisor: Supervisor,
+) -> list[tuple[Params, Trace]]:
+    """Some seeds of a pack, from data to trace; what belongs to each experiment."""
+    lead = experiments[0]
+    data, net = lead.data, lead.net
+    batch = data.sample(seeds, lead.samples.train, "train", lead.torch_dtype)
+    starts = [e.net.start(data, seeds, batch) for e in experiments]
+    # Replica s Q + q is experiment q on seed s.
+    params = {name: torch.stack([p[name] for p in starts], 1).flatten(0, 1) for name in starts[0]}
     batch = Batch(batch.x.to(device), batch.y.to(device), batch.cluster.to(device))
-    start = Start(net, data, params, batch, experiment.seeds, (experiment.train,))
-    trainer = experiment.train.begin(start)
-    part = "-".join(str(seed) for seed in (experiment.seeds[0], experiment.seeds[-1]))
+    trainings = tuple(e.train for e in experiments)
+    start = Start(net, data, _moved(params, device), batch, seeds, trainings)
+    trainer = lead.train.begin(start)
+    part = "-".join(str(seed) for seed in (seeds[0], seeds[-1]))
     if (state := supervisor.load(part)) is not None:
         trainer.resume(state)
     hooks = Hooks(
-        progress=lambda step: supervisor.progress(step, experiment.train.length()),
+        progress=lambda step: supervisor.progress(step, lead.train.length()),
         wants_checkpoint=supervisor.wants_checkpoint,
         checkpoint=lambda state: supervisor.save(part, state),
     )
     params, trace = trainer.run(hooks)
-    return _moved(params, "cpu"), replace(trace, final=_moved(trace.final, "cpu"))
+    trace = replace(trace, final=_moved(trace.final, "cpu"), columns=_moved(trace.columns, "cpu"))
+    params = _moved(params, "cpu")
+    every = len(experiments)
+    return [(_every(params, q, every), trace.every(q, every)) for q in range(every)]
+
+
+def _every(tensors: Params, first: int, step: int) -> Params:
+    return {name: t[first::step].clone() for name, t in tensors.items()}
+
+
+def _pack_key(experiment: Experiment) -> str:
+    plain = experiment.plain()
+    plain["samples"].pop("test")
+    for part, spec in (("net", experiment.net), ("train", experiment.train)):
+        for name in spec.packs:
+            plain[part].pop(name, None)
+    return json.dumps(plain, sort_keys=True)
 
 
 def _shifted(supervisor: Supervisor, before: int, total: int) -> Callable[[int, int], None]:
@@ -185,14 +247,26 @@ def _shifted(supervisor: Supervisor, before: int, total: int) -> Callable[[int, 
     return lambda step, _: supervisor.progress(before + step, total)
 
 
-def _parts(experiment: Experiment) -> Iterator[tuple[int, ...]]:
+def _parts(experiments: Sequence[Experiment]) -> Iterator[tuple[int, ...]]:
     """Seeds in groups whose training fits into MEMORY; replicas share nothing, so groups agree."""
-    n, d = experiment.samples.train, experiment.data.d
-    size = 4 if experiment.dtype == "float32" else 8
+    lead = experiments[0]
+    n, d = lead.samples.train, lead.data.d
     # X and a copy of it, and what coefficient space may ask for.
-    together = max(1, int(MEMORY // (size * (2 * n * d + n * n))))
-    for first in range(0, len(experiment.seeds), together):
-        yield experiment.seeds[first : first + together]
+    shared = _bytes(lead) * (2 * n * d + n * n)
+    each = shared + _replica_bytes(lead) * (len(experiments) - 1)
+    together = max(1, int(MEMORY // each))
+    for first in range(0, len(lead.seeds), together):
+        yield lead.seeds[first : first + together]
+
+
+def _replica_bytes(experiment: Experiment) -> int:
+    """Weights and pre-activations of one replica, with the buffers of an engine."""
+    n, d = experiment.samples.train, experiment.data.d
+    return _bytes(experiment) * 4 * experiment.net.neurons(experiment.data) * (n + d)
+
+
+def _bytes(experiment: Experiment) -> int:
+    return 4 if experiment.dtype == "float32" else 8
 
 
 @contextmanager

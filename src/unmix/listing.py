@@ -16,10 +16,10 @@ EXTRA = ("claims", "figures")
 def listing(family: str = "") -> dict[str, dict[str, str]]:
     """Family -> name -> one line; all families that need no torch when none is asked for."""
     families = (*catalog.CATALOG, *EXTRA)
-    if family == "settings":
-        return {family: _settings()}
+    if family in ASKED:
+        return {family: ASKED[family]()}
     if family and family not in families:
-        known = (*families, "settings", "specs")
+        known = (*families, *ASKED, "specs")
         raise UnknownName(f"there is nothing called {family!r} to list", nearest(family, known))
     return {name: _members(name) for name in ([family] if family else families)}
 
@@ -59,6 +59,22 @@ def _settings() -> dict[str, str]:
         for paper in catalog.names("papers")
         for name, experiment in settings(paper).items()
     }
+
+
+def _engines() -> dict[str, str]:
+    """What this machine was measured to need, from which train.engine=auto chooses."""
+    from unmix.train.engines.costs import measured, path
+
+    costs = measured()
+    lines = {"machine": costs.machine, "kept in": str(path())}
+    for dtype, table in costs.rates.items():
+        for threads, rates in table.items():
+            lines[f"{dtype} {threads} thread{'s' * (threads > 1)}"] = str(rates)
+    return lines
+
+
+# Families that need torch; listed only when asked for.
+ASKED = {"settings": _settings, "engines": _engines}
 
 
 def _told(e: Experiment) -> str:

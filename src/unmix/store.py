@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import torch
 from safetensors import SafetensorError
 
 from unmix import records
@@ -30,8 +29,8 @@ from unmix.attacks.base import Attacked
 from unmix.attacks.suite import SuiteL2
 from unmix.claims import Verdict
 from unmix.errors import StoreError
-from unmix.experiment import Experiment, Run, Supervisor, pick_device
-from unmix.experiment import run as train
+from unmix.experiment import Experiment, Run, Supervisor, pick_device, threads_for
+from unmix.experiment import run_pack as train
 from unmix.query import select
 from unmix.sealed import sync
 
@@ -57,21 +56,41 @@ class Store:
         progress: Progress | None = None,
     ) -> Run:
         """The stored run of an experiment; it is trained first, or trained on, if it must be."""
-        if (known := self.find(experiment)) is not None:
-            return known
-        digest, place = experiment.digest(), pick_device(device)
-        partial = self.root / ".partial" / digest
-        checkpoints = records.Checkpoints(partial, digest, place, self.every)
+        (only,) = self.run_pack((experiment,), device=device, threads=threads, progress=progress)
+        return only
+
+    def run_pack(
+        self,
+        experiments: Sequence[Experiment],
+        *,
+        device: str = "auto",
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> list[Run]:
+        """The stored runs of a pack; where one is missing, all are trained together again.
+
+        Who is trained together must not depend on what an earlier call had finished: sums over
+        more columns may round otherwise.
+        """
+        known = [self.find(experiment) for experiment in experiments]
+        if all(run is not None for run in known):
+            return [run for run in known if run is not None]
+        digest, place = _pack_digest(experiments), pick_device(device)
+        checkpoints = records.Checkpoints(
+            self.root / ".partial" / digest, digest, place, self.every
+        )
         watch = progress or (lambda done, total: None)
         supervisor = Supervisor(watch, checkpoints.due, checkpoints.save, checkpoints.load)
         with self._draft(digest) as draft:
-            start = time.monotonic()
-            run = train(experiment, device=device, threads=threads, supervisor=supervisor)
-            seconds = time.monotonic() - start
-            env = records.environment(str(place), threads or torch.get_num_threads(), seconds)
-            self._save(run, env, draft)
+            threads, start = threads or threads_for(experiments), time.monotonic()
+            runs = train(experiments, device=device, threads=threads, supervisor=supervisor)
+            seconds = (time.monotonic() - start) / len(runs)
+            env = records.environment(str(place), threads, seconds)
+            for run, was in zip(runs, known, strict=True):
+                if was is None:
+                    self._save(run, env, draft / run.experiment.digest())
         self._clear(digest)
-        return self.load(self.folder(experiment))
+        return [self.load(self.folder(experiment)) for experiment in experiments]
 
     def find(self, experiment: Experiment) -> Run | None:
         """The finished run of an experiment; None if there is none that this version made."""
@@ -203,6 +222,14 @@ def _writing(path: Path) -> Iterator[None]:
     except (OSError, duckdb.Error, SafetensorError) as error:
         hint = "free some space or make it writable, or choose another store; then run again"
         raise StoreError(f"cannot write {path}: {error}", hint) from None
+
+
+def _pack_digest(experiments: Sequence[Experiment]) -> str:
+    """Names the training of a pack; a lone experiment's is its own."""
+    digests = [experiment.digest() for experiment in experiments]
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
 
 
 def _home(run: Run) -> Path:

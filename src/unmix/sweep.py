@@ -22,7 +22,7 @@ import torch
 
 from unmix.attacks.suite import AttackPlan
 from unmix.errors import Interrupted, SpecError, UnmixError
-from unmix.experiment import Experiment
+from unmix.experiment import Experiment, packs
 from unmix.store import Store
 
 Progress = Callable[[int, int, str], None]
@@ -38,17 +38,25 @@ class Job:
     experiment: Experiment
     attack: bool = False
 
-    def cost(self, plan: AttackPlan) -> int:
-        """A rough number of multiplications: right to a factor of two or so, good for an ETA."""
+    def training_cost(self) -> int:
+        """Of the training alone, in multiplications."""
         e = self.experiment
         n, d, neurons = e.samples.train, e.data.d, e.net.neurons(e.data)
-        training = n * min(n, 2 * d) * (d + e.train.length() * neurons)
-        return len(e.seeds) * (training + self.attack * self._attack_cost(plan, neurons))
+        return len(e.seeds) * n * min(n, 2 * d) * (d + e.train.length() * neurons)
 
-    def _attack_cost(self, plan: AttackPlan, neurons: int) -> int:
-        points = plan.points or self.experiment.samples.test
+    def cost(self, plan: AttackPlan) -> int:
+        """A rough number of multiplications: right to a factor of two or so, good for an ETA."""
+        return self.training_cost() + self.attack * self._attack_cost(plan)
+
+    def _attack_cost(self, plan: AttackPlan) -> int:
+        e = self.experiment
+        points = len(e.seeds) * (plan.points or e.samples.test)
         starts = plan.suite.pgd.steps * plan.suite.pgd.restarts
-        return points * starts * neurons * ATTACK_STEP
+        return points * starts * e.net.neurons(e.data) * ATTACK_STEP
+
+
+# Jobs that are trained together.
+Load = tuple[Job, ...]
 
 
 def execute(
@@ -65,10 +73,10 @@ def execute(
     if workers < 1 or threads < 1:
         came = f"workers={workers}, threads={threads}"
         raise SpecError(f"expected at least one worker and one thread, got {came}")
-    store, jobs = Store(store_root), _distinct(jobs)
+    store, loads = Store(store_root), _loads(_distinct(jobs))
     try:
-        left = [job for job in jobs if not _is_done(store, job, plan)]
-        tally = _tally(jobs, left, plan, progress)
+        left = [load for load in loads if not all(_is_done(store, job, plan) for job in load)]
+        tally = _tally(loads, left, plan, progress)
         if workers == 1 or len(left) < 2:
             _in_process(store, left, tally, device, threads)
         else:
@@ -90,24 +98,38 @@ class _Tally:
     def tell(self, what: str, more: int = 0) -> None:
         self.progress(self.done + more, self.total, what)
 
-    def within(self, job: Job) -> Callable[[int, int], None]:
+    def within(self, load: Load) -> Callable[[int, int], None]:
         """Progress of one training as progress of the whole."""
-        cost = Job(job.experiment).cost(self.plan)
-        digest = job.experiment.digest()
-        return lambda step, steps: self.tell(digest, cost * step // steps)
+        cost = sum(job.training_cost() for job in load)
+        return lambda step, steps: self.tell(_names(load), cost * step // steps)
 
-    def finish(self, job: Job) -> None:
-        self.done += job.cost(self.plan)
-        self.tell(job.experiment.digest())
+    def finish(self, load: Load) -> None:
+        self.done += _cost(load, self.plan)
+        self.tell(_names(load))
 
 
 def _tally(
-    jobs: Sequence[Job], left: Sequence[Job], plan: AttackPlan, progress: Progress
+    loads: Sequence[Load], left: Sequence[Load], plan: AttackPlan, progress: Progress
 ) -> _Tally:
-    total = sum(job.cost(plan) for job in jobs)
-    tally = _Tally(progress, plan, total - sum(job.cost(plan) for job in left), total)
+    total = sum(_cost(load, plan) for load in loads)
+    tally = _Tally(progress, plan, total - sum(_cost(load, plan) for load in left), total)
     tally.tell("")
     return tally
+
+
+def _cost(load: Load, plan: AttackPlan) -> int:
+    return sum(job.cost(plan) for job in load)
+
+
+def _names(load: Load) -> str:
+    return " ".join(job.experiment.digest() for job in load)
+
+
+def _loads(jobs: Sequence[Job]) -> list[Load]:
+    """Packs of jobs, made from all of them, whatever is done: who trains with whom is fixed."""
+    by_digest = {job.experiment.digest(): job for job in jobs}
+    grouped = packs([job.experiment for job in jobs])
+    return [tuple(by_digest[e.digest()] for e in group) for group in grouped]
 
 
 def _distinct(jobs: Iterable[Job]) -> list[Job]:
@@ -129,36 +151,38 @@ def _is_done(store: Store, job: Job, plan: AttackPlan) -> bool:
 
 def _do(
     store: Store,
-    job: Job,
+    load: Load,
     plan: AttackPlan,
     device: str,
     threads: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    run = store.run(job.experiment, device=device, threads=threads, progress=progress)
-    if job.attack:
-        store.attacked(run, plan.suite, plan.radii(job.experiment), plan.points)
+    experiments = [job.experiment for job in load]
+    runs = store.run_pack(experiments, device=device, threads=threads, progress=progress)
+    for job, run in zip(load, runs, strict=True):
+        if job.attack:
+            store.attacked(run, plan.suite, plan.radii(job.experiment), plan.points)
 
 
 def _in_process(
-    store: Store, jobs: Sequence[Job], tally: _Tally, device: str, threads: int
+    store: Store, loads: Sequence[Load], tally: _Tally, device: str, threads: int
 ) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        for job in jobs:
-            _do(store, job, tally.plan, device, threads, tally.within(job))
-            tally.finish(job)
+        for load in loads:
+            _do(store, load, tally.plan, device, threads, tally.within(load))
+            tally.finish(load)
     finally:
         torch.set_num_threads(before)
 
 
 def _in_pool(
-    store: Store, jobs: Sequence[Job], tally: _Tally, workers: int, device: str, threads: int
+    store: Store, loads: Sequence[Load], tally: _Tally, workers: int, device: str, threads: int
 ) -> None:
     with _pool(workers, threads) as pool:
         try:
-            futures = _submitted(pool, store, jobs, tally.plan, device, threads)
+            futures = _submitted(pool, store, loads, tally.plan, device, threads)
             for future in as_completed(futures):
                 future.result()
                 tally.finish(futures[future])
@@ -170,19 +194,18 @@ def _in_pool(
 def _submitted(
     pool: ProcessPoolExecutor,
     store: Store,
-    jobs: Sequence[Job],
+    loads: Sequence[Load],
     plan: AttackPlan,
     device: str,
     threads: int,
-) -> dict[Future[None], Job]:
+) -> dict[Future[None], Load]:
     """The longest first, so that no long job is left to one worker at the end."""
     futures = {}
     with _deaf():
-        for job in sorted(jobs, key=lambda job: -job.cost(plan)):
+        for load in sorted(loads, key=lambda load: -_cost(load, plan)):
             # As text: a spec may carry cached tensors, no business of another process.
-            text = job.experiment.to_json()
-            order = (store.root, text, job.attack, plan, device, threads)
-            futures[pool.submit(_work, *order)] = job
+            texts = [(job.experiment.to_json(), job.attack) for job in load]
+            futures[pool.submit(_work, store.root, texts, plan, device, threads)] = load
     return futures
 
 
@@ -231,7 +254,7 @@ def _die_with(lifeline: Connection) -> None:
 
 
 def _work(
-    root: Path, experiment: str, attack: bool, plan: AttackPlan, device: str, threads: int
+    root: Path, texts: Sequence[tuple[str, bool]], plan: AttackPlan, device: str, threads: int
 ) -> None:
-    job = Job(Experiment.parse(json.loads(experiment)), attack)
-    _do(Store(root), job, plan, device, threads)
+    load = tuple(Job(Experiment.parse(json.loads(text)), attack) for text, attack in texts)
+    _do(Store(root), load, plan, device, threads)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor
@@ -64,6 +65,12 @@ class Trace:
         for name, column in self.columns.items():
             if column.shape != (len(self.stops), len(self.steps)):
                 raise DataError(f"trace column {name!r} has shape {tuple(column.shape)}")
+
+    def every(self, first: int, step: int) -> Trace:
+        """The replicas first, first + step, ...: those of one experiment of a pack."""
+        columns = {name: column[first::step].clone() for name, column in self.columns.items()}
+        final = {name: value[first::step].clone() for name, value in self.final.items()}
+        return replace(self, columns=columns, stops=self.stops[first::step], final=final)
 
     @property
     def diverged(self) -> tuple[int, ...]:
@@ -146,6 +153,10 @@ class Training(Spec, ABC):
     @abstractmethod
     def length(self) -> int:
         """The number that progress is counted to."""
+
+    def threads(self, net: Net, data: Clusters, points: int, pack: int, dtype: str) -> int:
+        """How many threads pay, for packs of so many replicas on as many points."""
+        return torch.get_num_threads()
 
     @abstractmethod
     def begin(self, start: Start) -> Trainer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -12,8 +13,9 @@ from jaxtyping import Bool, Float, Int
 from pydantic import Field
 from torch import Tensor
 
+from unmix.data.clusters import Clusters
 from unmix.errors import SpecError
-from unmix.nets.base import Params
+from unmix.nets.base import Net, Params
 from unmix.nets.tops import ReluTop, Top
 from unmix.streams import stream
 from unmix.train.base import Checkpoint, Hooks, Start, Stop, Trace, Training
@@ -21,6 +23,7 @@ from unmix.train.coefficients import Coefficients
 from unmix.train.engines import ENGINES, EngineName, choose
 from unmix.train.engines.base import Problem, masked
 from unmix.train.engines.columns import Held
+from unmix.train.engines.costs import Job, measured
 from unmix.train.losses import BinaryLoss, Loss, Reduction, margins
 
 # A loss this many times the first one is not coming back.
@@ -58,6 +61,12 @@ class GradientDescent(Training):
 
     def length(self) -> int:
         return self.steps
+
+    def threads(self, net: Net, data: Clusters, points: int, pack: int, dtype: str) -> int:
+        top = net.top(data, torch.empty(0))
+        sizes = (pack, 1, net.neurons(data), points, data.d, self.steps, self.batch)
+        job = Job(*sizes, top.normed, dtype)
+        return measured().fastest(job, (1, os.cpu_count() or 1)).threads
 
     def begin(self, start: Start) -> Descent:
         return Descent(start)
