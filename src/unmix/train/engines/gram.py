@@ -40,7 +40,8 @@ class Gram:
         """Outputs; a mini-batch needs the rows of K that belong to it only."""
         self.rows, self.fresh, top = rows, True, self.problem.top
         if rows is None or top.normed:
-            self.norms = self._norms(self._preactivations())
+            self._preactivations()
+        self.norms = self._norms()
         if rows is None:
             self.now, work = self.z_all, self.work
         else:
@@ -124,11 +125,12 @@ class Gram:
             return self.z0
         return torch.mul(self.z0, self.current["s"].unsqueeze(-1), out=self.work)
 
-    def _norms(self, z: Float[Tensor, "R M n"]) -> Float[Tensor, "R M"]:
+    def _norms(self) -> Float[Tensor, "R M"]:
+        """|w_j| from Z; a top that asks for none is given anything."""
         if not self.problem.top.normed:
             return self.squares
         c, s = self.current["c"], self.current["s"].unsqueeze(-1)
-        across = torch.mul(self.z0, s, out=self.work).add_(z).mul_(c).sum(-1)
+        across = torch.mul(self.z0, s, out=self.work).add_(self.z_all).mul_(c).sum(-1)
         return (self.squares * s[..., 0].square() + across).clamp_min(0).sqrt()
 
     def _extras(self) -> Params:
