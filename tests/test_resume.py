@@ -108,7 +108,7 @@ def drive(root: Path, **task: object) -> dict:
     plan = {"experiment": small().plain(), "moments": (), "delays": (), "together": 0} | task
     root.mkdir(exist_ok=True)
     command = [sys.executable, "-c", DRIVER, str(root), json.dumps(plan)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     return json.loads(done.stdout)
 
 

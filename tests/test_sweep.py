@@ -152,7 +152,8 @@ def test_a_stopped_pool_dies_at_once_and_goes_on_later(tmp_path: Path) -> None:
     ear, start = Ear(stop=2), time.monotonic()
     with pytest.raises(Interrupted):
         execute(tmp_path, [JOBS[1], endless, JOBS[2]], PLAN, workers=2, progress=ear)
-    assert time.monotonic() - start < 30
+    # Not after the hours of the long job, however busy the machine is.
+    assert time.monotonic() - start < 300
     assert multiprocessing.active_children() == []
     finished = Store(tmp_path).digests()
     assert endless.experiment.digest() not in finished

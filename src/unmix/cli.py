@@ -180,11 +180,9 @@ def show(
     what: Annotated[
         str, typer.Argument(metavar="RUN|PAPER", help="A run's folder or digest, or a paper.")
     ] = "",
-    html: Annotated[
-        bool, typer.Option("--html", help="Write a paper's page, and say where.")
-    ] = False,
+    html: Annotated[bool, typer.Option("--html", help="Write a page, and say where.")] = False,
     latex: Annotated[
-        bool, typer.Option("--latex", help="A paper's verdicts for LaTeX, on stdout.")
+        bool, typer.Option("--latex", help="The verdicts for LaTeX, on stdout.")
     ] = False,
     json_: Json = False,
     sql: Annotated[
@@ -200,22 +198,22 @@ def show(
         raise SpecError("expected a run, a paper or --sql, and one only", f"example: {example}")
     if html + latex + json_ > 1:
         raise SpecError("--html, --latex and --json exclude each other", "give one of them")
-    is_paper = what in catalog.names("papers")
-    if (html or latex) and not is_paper:
-        hint = "they take the name of a paper: unmix list papers"
-        raise SpecError("--html and --latex are for papers", hint)
+    if sql is not None and (html or latex):
+        raise SpecError("--html and --latex are for runs and papers", "--sql has --json")
     with _guarded():
         from unmix import showing
         from unmix.store import Store
 
         store = Store(runs)
+        if html:
+            asked.writable(out)
         if sql is not None:
             showing.query(store, sql, json_)
-        elif is_paper:
-            if html:
-                asked.writable(out)
+        elif what in catalog.names("papers"):
             source = catalog.load("papers", what)
             showing.paper(source, store, html=html, latex=latex, as_json=json_, out=out)
+        elif html or latex:
+            showing.judged_run(showing.found(store, what), store, latex=latex, out=out)
         else:
             showing.one_run(showing.found(store, what), store, json_)
 

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,19 @@ def one_run(run: Run, store: Store, as_json: bool) -> None:
     if judged := store.verdicts(run):
         rows = [[v.claim, f"{tables.SYMBOLS[v.status]} {v.status}", v.why] for v in judged]
         terminal.table("", ("claim", "status", "why"), rows)
+
+
+def judged_run(run: Run, store: Store, *, latex: bool, out: Path) -> None:
+    """The claims that rest on a run, as LaTeX or as a page of its own."""
+    sections = _sections(run, store)
+    if not sections:
+        missing = f"no claim was judged on {run.folder}"
+        raise StoreError(missing, "verdicts come from unmix run and unmix reproduce")
+    if latex:
+        terminal.line(tex.document([tex.verdict_table(s.paper, s.verdicts) for s in sections]))
+    else:
+        # Beside the papers' page, which has the name index.html in this folder.
+        terminal.line(str(page.write(out / run.experiment.digest(), sections)))
 
 
 def hint(run: Run) -> None:
@@ -139,6 +153,20 @@ def query(store: Store, sql: str, as_json: bool) -> None:
         _dump([dict(zip(columns, map(_cell, row), strict=True)) for row in rows])
     else:
         terminal.table("", columns, [[str(cell) for cell in row] for row in rows])
+
+
+def _sections(run: Run, store: Store) -> list[page.Section]:
+    """Each paper, cut down to the claims with a verdict on the run."""
+    judged = {v.claim: v for v in store.verdicts(run)}
+    sections = []
+    for name in catalog.names("papers"):
+        source: Paper = catalog.load("papers", name)
+        claims = tuple(c for c in source.claims if c.name in judged)
+        if claims:
+            part = replace(source, claims=claims, figures=())
+            digest = {"this run": run.experiment.digest()}
+            sections.append(page.Section(part, [judged[c.name] for c in claims], digests=digest))
+    return sections
 
 
 def _known(store: Store) -> dict[str, Verdict]:

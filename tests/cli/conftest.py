@@ -93,7 +93,7 @@ def process(tmp_path: Path) -> Unmix:
     def call(*words: object, **options: Any) -> Answer:
         command = [str(Path(sys.executable).with_name("unmix")), *map(str, words)]
         done = subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, timeout=60, **options
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=300, **options
         )
         return Answer(done.returncode, done.stdout, done.stderr)
 

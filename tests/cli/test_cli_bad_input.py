@@ -196,7 +196,9 @@ COMMANDS = [
     ("show small.toml", "there is no run 'small.toml'"),
     ("show averaging --html --latex", "exclude each other"),
     ("show averaging --html --out /proc/nowhere", "cannot write to /proc/nowhere"),
-    ("show nothing --html", "--html and --latex are for papers"),
+    ("show nothing --html", "there is no run 'nothing' in runs"),
+    ("show nothing --latex", "there is no run 'nothing' in runs"),
+    ("show --html --sql x", "--html and --latex are for runs and papers"),
     ("show averaging --sql x", "a paper or --sql, and one only"),
 ]
 

@@ -92,6 +92,23 @@ def test_the_page_is_written_where_it_says(unmix, tmp_path: Path) -> None:
     assert PAPER.title in (tmp_path / "there/index.html").read_text(encoding="utf-8")
 
 
+def test_a_run_has_a_page_and_a_table_of_its_own_claims(unmix, folder: Path, tmp_path) -> None:
+    for form in ("--html", "--latex"):
+        answer = unmix("show", folder.name, form)
+        assert answer.code == 2
+        assert f"no claim was judged on runs/{folder.name}" in answer.err
+    store = Store(tmp_path / "runs")
+    judged = Verdict("thm-d.1", "supported", "why not", "reduced", 1.0, 1.0, 1.0, 5)
+    store.annotate(store.load(folder), [judged])
+    answer = unmix("show", folder.name, "--html")
+    assert (answer.code, answer.out) == (0, f"report/{folder.name}/index.html\n")
+    text = (tmp_path / answer.out.strip()).read_text(encoding="utf-8")
+    assert text.count('<tr role="row" data-status=') == 1
+    assert "thm-d.1" in text
+    table = unmix("show", folder.name, "--latex").out
+    assert table.count(r"\textbf{supported}: why not") == table.count(r"\addlinespace") == 1
+
+
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 @pytest.mark.usefixtures("runs")
 def test_the_latex_compiles(unmix, tmp_path: Path) -> None:
@@ -102,7 +119,7 @@ def test_the_latex_compiles(unmix, tmp_path: Path) -> None:
     assert r"\textbf{supported}" in answer.out
     (tmp_path / "verdicts.tex").write_text(answer.out, encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "verdicts.tex"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=300)
     assert (tmp_path / "verdicts.pdf").stat().st_size > 10_000
 
 
@@ -153,6 +170,6 @@ def test_a_reader_may_leave(tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("unmix")), "list", "claims"]
     line = f"{' '.join(command)} | head -1"
     done = subprocess.run(
-        line, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60
+        line, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert (done.stdout, done.stderr) == ("claims:\n", "")

@@ -72,7 +72,7 @@ def test_document_compiles(paper: Paper, verdicts: list[Verdict], tmp_path: Path
     fragments = [verdict_table(paper, verdicts), nasty]
     (tmp_path / "all.tex").write_text(document(fragments), encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=300, check=False)
     log = (tmp_path / "all.log").read_text(errors="replace")
     assert done.returncode == 0, log[-2000:]
     assert "Missing character" not in log

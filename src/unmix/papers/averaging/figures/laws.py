@@ -53,7 +53,7 @@ def predictors(evidence: Evidence) -> Drawing:
     ratios = np.array([float(beside.ratio.mean()) for _, beside in found])
     ends = np.array([confidence(beside.ratio.tolist()) for _, beside in found])
     rows = np.arange(len(found))
-    with style.canvas(6.0, 3.4) as canvas:
+    with style.canvas(5.8, 3.4) as canvas:
         axes = canvas.subplots()
         axes.axvline(1, color=style.MUTED, linewidth=0.7, linestyle=":")
         axes.hlines(rows, ends[:, 0], ends[:, 1], color=style.BLUE, linewidth=1)
