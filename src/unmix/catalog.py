@@ -75,6 +75,9 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "gradient-descent": Entry(
             "unmix.train.descent:GradientDescent", "full-batch gradient descent"
         ),
+        "flow": Entry(
+            "unmix.train.flow:GradientFlow", "gradient flow of a pReLU net, adaptive steps"
+        ),
         "none": Entry("unmix.train.descent:NoTraining", "keep the initial (constructed) weights"),
     },
     "probes": {

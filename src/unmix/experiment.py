@@ -166,7 +166,8 @@ def _train(
     data, net, dtype = experiment.data, experiment.net, experiment.torch_dtype
     batch = data.sample(experiment.seeds, experiment.samples.train, "train", dtype)
     params = _moved(net.start(data, experiment.seeds, batch), device)
-    batch = Batch(batch.x.to(device), batch.y.to(device), batch.cluster.to(device))
+    moved = {name: getattr(batch, name).to(device) for name in ("x", "y", "cluster")}
+    batch = replace(batch, **moved)
     trainer = experiment.train.begin(net, data, params, batch)
     part = "-".join(str(seed) for seed in (experiment.seeds[0], experiment.seeds[-1]))
     if (state := supervisor.load(part)) is not None:
@@ -219,4 +220,5 @@ def _joined(parts: Sequence[Params]) -> Params:
 def _joined_traces(parts: Sequence[Trace]) -> Trace:
     stops: tuple[Stop, ...] = tuple(stop for part in parts for stop in part.stops)
     columns = _joined([part.columns for part in parts])
-    return Trace(parts[0].steps, columns, stops, _joined([part.final for part in parts]))
+    final = _joined([part.final for part in parts])
+    return Trace(parts[0].steps, columns, stops, final, parts[0].times)
