@@ -78,6 +78,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "flow": Entry(
             "unmix.train.flow:GradientFlow", "gradient flow of a pReLU net, adaptive steps"
         ),
+        "reduced-flow": Entry(
+            "unmix.train.reduced_flow:ReducedFlow",
+            "approximation of the flow in the span of the centres, noise averaged out",
+        ),
         "none": Entry("unmix.train.descent:NoTraining", "keep the initial (constructed) weights"),
     },
     "probes": {
@@ -105,6 +109,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "averaging-distance": Entry(
             "unmix.probes.averaging_distance:averaging_distance",
             "sup over the sphere of |C f_FA - f| (Thm 4.6)",
+        ),
+        "contributions": Entry(
+            "unmix.probes.contributions:contributions",
+            "v |w| of each neuron, dominant ones, subclasses covered (pReLU, Fig 2)",
         ),
         "assumptions": Entry(
             "unmix.probes.assumptions:assumptions",

@@ -166,13 +166,16 @@ class GaussianPower:
         return 1.0 if self.p == 1 else math.inf
 
     def value(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
-        return Power(self.p).value(z) if self.sigma == 0 else self._moments(z)[1]
+        return self.moments(z)[1]
 
     def slope(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
-        return Power(self.p).slope(z) if self.sigma == 0 else self.p * self._moments(z)[0]
+        return self.p * self.moments(z)[0]
 
-    def _moments(self, z: Float[Tensor, "*s"]) -> tuple[Tensor, Tensor]:
+    def moments(self, z: Float[Tensor, "*s"]) -> tuple[Tensor, Tensor]:
         """M_(p-1) and M_p."""
+        if self.sigma == 0:
+            sharp = Power(self.p)
+            return sharp.slope(z) / self.p, sharp.value(z)
         t = z / self.sigma
         bell = torch.exp(-t * t / 2) * (self.sigma / math.sqrt(2 * math.pi))
         before = torch.special.ndtr(t)

@@ -10,9 +10,11 @@ stiffest. (At these widths one matrix product fills a core; a batch of them is n
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Literal
 
 import torch
+from jaxtyping import Float
 from pydantic import Field as Described
 from torch import Tensor
 
@@ -31,10 +33,9 @@ from unmix.train.losses import Loss
 LENGTH = 1000
 
 
-class GradientFlow(Training):
-    """The flow on the training points."""
+class FlowTraining(Training):
+    """What all flows of a pReLU net share; a member says on which points it flows."""
 
-    kind: Literal["flow"] = "flow"
     time: float = Described(1000.0, gt=0, description="horizon T; S steps of size eta are S eta")
     loss: Loss = "exponential"
     reduction: Literal["mean", "sum"] = Described(
@@ -62,19 +63,26 @@ class GradientFlow(Training):
         return LENGTH
 
     def begin(self, net: Net, data: Clusters, params: Params, batch: Batch) -> Flow:
-        return Flow(self, params, self.fields(_power(net), data, params, batch))
+        p = _power(net)
+        return Flow(self, [self.flowing(p, data, params, batch, r) for r in range(len(batch.x))])
 
-    def fields(self, p: float, data: Clusters, params: Params, batch: Batch) -> list[Flowing]:
-        """For each replica, its vector field and where it starts."""
+    @abstractmethod
+    def flowing(self, p: float, data: Clusters, params: Params, batch: Batch, r: int) -> Flowing:
+        """The vector field of replica r, and where it starts."""
+
+
+class GradientFlow(FlowTraining):
+    """The flow on the training points."""
+
+    kind: Literal["flow"] = "flow"
+
+    def flowing(self, p: float, data: Clusters, params: Params, batch: Batch, r: int) -> Flowing:
         n = batch.points
-        flows = []
-        for r in range(len(batch.x)):
-            angles, u, a = Angles.of(params["w"][r], params["v"][r])
-            share = torch.full_like(batch.y[r], 1 / n, dtype=torch.float64)
-            pace = 1.0 if self.reduction == "mean" else float(n)
-            field = PointField(batch.x[r], batch.y[r], share, pace, p, self.loss, angles)
-            flows.append(Flowing(field, State(u, a)))
-        return flows
+        angles, u, a = Angles.of(params["w"][r], params["v"][r])
+        share = torch.full_like(batch.y[r], 1 / n, dtype=torch.float64)
+        pace = 1.0 if self.reduction == "mean" else float(n)
+        field = PointField(batch.x[r], batch.y[r], share, pace, p, self.loss, angles)
+        return Flowing(field, State(u, a))
 
 
 class Flowing:
@@ -86,14 +94,18 @@ class Flowing:
     def params(self, state: State) -> Params:
         """w = |w| u and v."""
         angles, like = self.field.angles, self.start.u
-        w = angles.length(state.a).unsqueeze(-1) * state.u
+        w = angles.length(state.a).unsqueeze(-1) * self.directions(state.u)
         return {"w": w.to(like), "v": angles.v(state.a).to(like)}
+
+    def directions(self, u: Float[Tensor, "h r"]) -> Float[Tensor, "h d"]:
+        """The neurons' directions in the space of the inputs."""
+        return u
 
 
 class Flow:
     """One training of R replicas, one after the other."""
 
-    def __init__(self, train: GradientFlow, params: Params, flows: list[Flowing]) -> None:
+    def __init__(self, train: FlowTraining, flows: list[Flowing]) -> None:
         self.train, self.flows = train, flows
         self.times = train.record.times(train.time)
         self.done: list[tuple[Params, Tensor, Tensor]] = []
