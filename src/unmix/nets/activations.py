@@ -152,7 +152,7 @@ class GaussianPower:
     The derivative of M_p is p M_(p-1). sigma = 0 is Power(p).
     """
 
-    p: int = 3
+    p: float = 3.0
     sigma: float = 0.1
 
     def __post_init__(self) -> None:

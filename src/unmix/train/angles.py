@@ -21,8 +21,8 @@ from torch import Tensor
 
 from unmix.nets.prelu import unit
 
-# log |w| of a neuron that is not there.
-NOTHING = -700.0
+# log |w| of a neuron that is not there: its exponential is 0.
+NOTHING = -750.0
 
 
 @dataclass(frozen=True)

@@ -107,5 +107,5 @@ class SmoothField(Field):
     noise: float = 0.0
 
     def both(self, z: Float[Tensor, "n h"]) -> tuple[Tensor, Tensor]:
-        before, last = GaussianPower(int(self.p), self.noise).moments(z)
+        before, last = GaussianPower(self.p, self.noise).moments(z)
         return last, before

@@ -20,7 +20,10 @@ def prelu(
 ) -> Float[Tensor, "R n"]:
     """f_p(x) = sum_j v_j a_j (a_j/|w_j|)^(p-1), a = relu(<x, w>); the norm is differentiated."""
     a = (x @ w.transpose(1, 2)).relu()
-    return torch.einsum("rnh,rh->rn", a * (a / w.norm(dim=-1).unsqueeze(1)) ** (p - 1), v)
+    cosine = a / w.norm(dim=-1).unsqueeze(1)
+    # A power below 1 has no derivative at 0; where a = 0 any factor will do.
+    power = torch.where(a > 0, cosine, torch.ones_like(a)) ** (p - 1)
+    return torch.einsum("rnh,rh->rn", a * power, v)
 
 
 def euler(
