@@ -6,10 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from unmix.claims import Verdict
+from unmix.data.base import Batch
 from unmix.data.clusters import Clusters
 from unmix.experiment import Experiment, Run, Samples
+from unmix.nets.base import Net, Params
 from unmix.nets.two_layer import TwoLayer
-from unmix.train.base import Record
+from unmix.train.base import Record, Start, Trainer, Training
 from unmix.train.descent import GradientDescent
 
 STEPS = 30
@@ -45,3 +47,9 @@ def leftovers(root: Path) -> list[Path]:
 
 def verdict(claim: str, **values: object) -> Verdict:
     return replace(Verdict(claim, "inconclusive", "why", "reduced", runs=("a", "b")), **values)
+
+
+def started(training: Training, net: Net, data: Clusters, params: Params, batch: Batch) -> Trainer:
+    """A training from given weights on given points."""
+    seeds = tuple(range(len(batch.x)))
+    return training.begin(Start(net, data, params, batch, seeds, (training,)))

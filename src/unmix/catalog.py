@@ -75,6 +75,13 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "gradient-descent": Entry(
             "unmix.train.descent:GradientDescent", "full-batch gradient descent"
         ),
+        "flow": Entry(
+            "unmix.train.flow:GradientFlow", "gradient flow of a pReLU net, adaptive steps"
+        ),
+        "reduced-flow": Entry(
+            "unmix.train.reduced_flow:ReducedFlow",
+            "approximation of the flow in the span of the centres, noise averaged out",
+        ),
         "none": Entry("unmix.train.descent:NoTraining", "keep the initial (constructed) weights"),
     },
     "probes": {
@@ -102,6 +109,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "averaging-distance": Entry(
             "unmix.probes.averaging_distance:averaging_distance",
             "sup over the sphere of |C f_FA - f| (Thm 4.6)",
+        ),
+        "contributions": Entry(
+            "unmix.probes.contributions:contributions",
+            "v |w| of each neuron, dominant ones, subclasses covered (pReLU, Fig 2)",
         ),
         "assumptions": Entry(
             "unmix.probes.assumptions:assumptions",

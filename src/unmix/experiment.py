@@ -210,7 +210,8 @@ def _train(
     starts = [e.net.start(data, seeds, batch) for e in experiments]
     # Replica s Q + q is experiment q on seed s.
     params = {name: torch.stack([p[name] for p in starts], 1).flatten(0, 1) for name in starts[0]}
-    batch = Batch(batch.x.to(device), batch.y.to(device), batch.cluster.to(device))
+    moved = {name: getattr(batch, name).to(device) for name in ("x", "y", "cluster")}
+    batch = replace(batch, **moved)
     trainings = tuple(e.train for e in experiments)
     start = Start(net, data, _moved(params, device), batch, seeds, trainings)
     trainer = lead.train.begin(start)
@@ -292,4 +293,5 @@ def _joined(parts: Sequence[Params]) -> Params:
 def _joined_traces(parts: Sequence[Trace]) -> Trace:
     stops: tuple[Stop, ...] = tuple(stop for part in parts for stop in part.stops)
     columns = _joined([part.columns for part in parts])
-    return Trace(parts[0].steps, columns, stops, _joined([part.final for part in parts]))
+    final = _joined([part.final for part in parts])
+    return Trace(parts[0].steps, columns, stops, final, parts[0].times)

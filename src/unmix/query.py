@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 
 from unmix.errors import StoreError
-from unmix.records import KEYS, read_json, read_verdicts
+from unmix.records import KEYS, TIME, read_json, read_verdicts
 from unmix.train.descent import COLUMNS
 
 TEXT, WHOLE, REAL = "VARCHAR", "BIGINT", "DOUBLE"
@@ -102,7 +102,8 @@ def _type(values: Sequence[Any]) -> str:
 
 def _view_traces(connection: duckdb.DuckDBPyConnection, folders: Sequence[Path]) -> None:
     if not folders:
-        columns = {"digest": TEXT} | dict.fromkeys(KEYS, WHOLE) | dict.fromkeys(COLUMNS, REAL)
+        reals = dict.fromkeys((TIME, *COLUMNS), REAL)
+        columns = {"digest": TEXT} | dict.fromkeys(KEYS, WHOLE) | reals
         return _fill(connection, "trace", columns, [])
     for folder in folders:
         _check_trace(folder)

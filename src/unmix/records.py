@@ -3,8 +3,9 @@
     experiment.json      the spec, whose digest is the folder's name
     env.json             versions of unmix, FORMAT, python, torch, numpy; platform, threads, device,
                          seconds of training (since the last resumption) and when it finished
-    trace.parquet        a row for each replica and recorded step: replica, seed, step, the columns
-    stops.json           why each replica stopped: reason, step, advice
+    trace.parquet        a row for each replica and recorded step: replica, seed, step, the columns;
+                         a flow's also has the time
+    stops.json           why each replica stopped: reason, step, advice, a flow's time
     params.safetensors   params.<name> and, from the end of the trace, final.<name>
     DONE                 sha256 of all files above; `sha256sum -c DONE` checks them, too
     verdicts.json        judged claims, replaced as a whole when one is added
@@ -46,6 +47,7 @@ from unmix.train.base import Checkpoint, Stop, Trace
 FROZEN = ("experiment.json", "env.json", "trace.parquet", "stops.json", "params.safetensors")
 NAME = re.compile("[0-9a-f]{16}")
 KEYS = ("replica", "seed", "step")
+TIME = "time"
 MAKER = {"unmix": __version__, "format": FORMAT}
 
 
@@ -195,9 +197,12 @@ def _write_trace(path: Path, run: Run) -> None:
         "seed": np.repeat(np.array(run.experiment.seeds), len(trace.steps)),
         "step": np.tile(np.array(trace.steps), replicas),
     }
+    if trace.times:
+        long[TIME] = np.tile(np.array(trace.times), replicas)
     long |= {name: column.cpu().numpy().flatten() for name, column in trace.columns.items()}
     # DuckDB takes a NaN from numpy for a missing value; a trace has none, so it is put back.
-    columns = [*KEYS, *(f'coalesce("{name}", \'nan\') AS "{name}"' for name in trace.columns)]
+    keys = [name for name in long if name not in trace.columns]
+    columns = [*keys, *(f'coalesce("{name}", \'nan\') AS "{name}"' for name in trace.columns)]
     target = str(path).replace("'", "''")
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.register("long", long)
@@ -216,10 +221,11 @@ def _read_trace(folder: Path, experiment: Experiment, final: Params) -> Trace:
     columns = {
         name: torch.from_numpy(np.array(values)).reshape(replicas, -1)
         for name, values in table.items()
-        if name not in KEYS
+        if name not in (*KEYS, TIME)
     }
+    times = table[TIME].reshape(replicas, -1)[0].tolist() if TIME in table else ()
     stops = tuple(Stop(**item) for item in read_json(folder / "stops.json"))
-    return Trace(steps, columns, stops, final)
+    return Trace(steps, columns, stops, final, tuple(times))
 
 
 def _damaged(folder: Path, what: str) -> StoreError:

@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from unmix.experiment import Run
     from unmix.store import Store
 
+# How a training ends that did not fail.
+ENDS = {
+    "steps": "all {step} steps done",
+    "time": "flow time {time:g} reached in {step} steps",
+    "loss": "the loss is reached at flow time {time:g}, in {step} steps",
+    "escape": "the largest output is reached at flow time {time:g}, in {step} steps",
+}
+
 
 def one_run(run: Run, store: Store, as_json: bool) -> None:
     """What was trained, why each seed stopped, every probe's values and the verdicts."""
@@ -69,7 +77,7 @@ def divergence(run: Run) -> UnmixError:
     """The error that a run with diverged seeds ends in; the run is stored all the same."""
     first = run.trace.stops[run.trace.diverged[0]]
     lost = _listed([run.experiment.seeds[r] for r in run.trace.diverged])
-    message = f"training diverged on {lost}, first at step {first.step}"
+    message = f"training {first.reason} on {lost}, first at step {first.step}"
     return UnmixError(f"{message}; {run.folder} keeps the last finite state", first.advice)
 
 
@@ -194,8 +202,8 @@ def _stops(run: Run) -> list[str]:
 
 
 def _told(stop: Stop) -> str:
-    if stop.reason == "steps":
-        return f"all {stop.step} steps done"
+    if stop.reason in ENDS:
+        return ENDS[stop.reason].format(step=stop.step, time=stop.time or 0.0)
     return f"{stop.reason} at step {stop.step}; {stop.advice}"
 
 

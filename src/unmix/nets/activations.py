@@ -5,6 +5,7 @@ LeakyRelu       max(s, leak s)                                           (zero o
 Power           relu(s)^p, p >= 1                                        pReLU (of a unit neuron)
 SmoothedRelu    0 | s^q / (q rho^(q-1)) | s - (1 - 1/q) rho              patches
 GaussianRelu    E relu(s + sigma g) = s Phi(s/sigma) + sigma phi(s/sigma)   purification
+GaussianPower   E relu(s + sigma g)^p, p = 1, 2, ...                     pReLU, noise averaged out
 """
 
 from __future__ import annotations
@@ -140,3 +141,45 @@ class GaussianRelu:
 
     def slope(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
         return (z >= 0).to(z) if self.sigma == 0 else torch.special.ndtr(z / self.sigma)
+
+
+@dataclass(frozen=True)
+class GaussianPower:
+    """M_p(s) = E relu(s + sigma g)^p for a whole p, by parts from
+
+    M_0 = Phi(s/sigma),   M_1 = s Phi + sigma phi,   M_q = s M_(q-1) + (q-1) sigma^2 M_(q-2).
+
+    The derivative of M_p is p M_(p-1). sigma = 0 is Power(p).
+    """
+
+    p: float = 3.0
+    sigma: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not (self.p >= 1 and self.p == int(self.p)):
+            raise SpecError(f"p: the recursion needs a whole number >= 1, got {self.p}")
+        if not self.sigma >= 0:
+            raise SpecError(f"sigma: expected a number >= 0, got {self.sigma}")
+
+    @property
+    def steepest(self) -> float:
+        return 1.0 if self.p == 1 else math.inf
+
+    def value(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+        return self.moments(z)[1]
+
+    def slope(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
+        return self.p * self.moments(z)[0]
+
+    def moments(self, z: Float[Tensor, "*s"]) -> tuple[Tensor, Tensor]:
+        """M_(p-1) and M_p."""
+        if self.sigma == 0:
+            sharp = Power(self.p)
+            return sharp.slope(z) / self.p, sharp.value(z)
+        t = z / self.sigma
+        bell = torch.exp(-t * t / 2) * (self.sigma / math.sqrt(2 * math.pi))
+        before = torch.special.ndtr(t)
+        last = z * before + bell
+        for q in range(2, int(self.p) + 1):
+            before, last = last, z * last + (q - 1) * self.sigma**2 * before
+        return before, last

@@ -12,8 +12,10 @@ import math
 import torch
 from torch import Tensor
 
+from unmix.errors import DataError
 from unmix.experiment import Run
 from unmix.nets.base import Model
+from unmix.nets.prelu import PowerNet
 from unmix.probes.activation import activation
 from unmix.probes.base import Measured
 from unmix.train.descent import GradientDescent
@@ -21,6 +23,9 @@ from unmix.train.descent import GradientDescent
 
 def assumptions(run: Run) -> Measured:
     """Slack of each condition, one column a condition; `met` is the share that is met."""
+    if isinstance(run.experiment.net, PowerNet):
+        message = "the conditions are those of nets with a frozen second layer"
+        raise DataError(message, "--set net.kind=two-layer, or use the probe 'contributions'")
     values = _hyper_parameters(run) | _training_set(run) | _initialisation(run)
     met = torch.stack([v >= 1 for v in values.values()], 1).double().mean(1)
     return Measured(values | {"met": met})

@@ -21,6 +21,7 @@ from unmix.spec import Spec
 
 T = TypeVar("T", bound="Training")
 Reading = Literal["paper", "slides-divide", "label-free"]
+Reason = Literal["steps", "time", "loss", "escape", "diverged", "stalled"]
 
 
 class Record(Spec):
@@ -42,26 +43,46 @@ class Record(Spec):
             chosen = np.geomspace(1, max(last, 1), self.points - 1)[:-1]
         return tuple(sorted({int(s) for s in np.rint(chosen) if 0 <= s <= last} | {0, last}))
 
+    def times(self, last: float) -> tuple[float, ...]:
+        """The recorded times of a flow, from 0 to the last; log ones begin at last/10 000."""
+        if self.schedule == "linear":
+            chosen = np.linspace(0, last, self.points)
+        else:
+            chosen = np.concatenate([[0], np.geomspace(last / 1e4, last, self.points - 1)])
+        # The ends are exact, whatever the rounding of the steps between them.
+        return (0.0, *map(float, chosen[1:-1]), float(last))
+
 
 @dataclass(frozen=True)
 class Stop:
-    """Why one replica stopped, and what to do about it."""
+    """Why one replica stopped, and what to do about it.
 
-    reason: Literal["steps", "diverged"]
+    steps: all done; time, loss, escape: a flow reached its horizon, its loss, its largest output;
+    diverged: the loss blew up; stalled: a flow used up its gradient evaluations.
+    """
+
+    reason: Reason
     step: int
     advice: str = ""
+    time: float | None = None
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Recorded columns [R T] over the recorded steps [T], and one stop a replica."""
+    """Recorded columns [R T] over the recorded steps [T], and one stop a replica.
+
+    A flow counts its records in `steps` and says in `times` when they were taken.
+    """
 
     steps: tuple[int, ...]
     columns: dict[str, Float[Tensor, "R T"]]
     stops: tuple[Stop, ...]
     final: dict[str, Tensor] = field(default_factory=dict)
+    times: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.times and len(self.times) != len(self.steps):
+            raise DataError(f"a trace of {len(self.steps)} records has {len(self.times)} times")
         for name, column in self.columns.items():
             if column.shape != (len(self.stops), len(self.steps)):
                 raise DataError(f"trace column {name!r} has shape {tuple(column.shape)}")
@@ -75,7 +96,9 @@ class Trace:
     @property
     def diverged(self) -> tuple[int, ...]:
         """Replicas that did not finish."""
-        return tuple(r for r, stop in enumerate(self.stops) if stop.reason == "diverged")
+        return tuple(
+            r for r, stop in enumerate(self.stops) if stop.reason in ("diverged", "stalled")
+        )
 
 
 @dataclass
