@@ -109,9 +109,9 @@ class SparseCode(Spec):
         drawn = [self._codes(s, w, n, purpose) for s, w in zip(seeds, weights, strict=True)]
         counts, index, value, labels = (np.concatenate(part) for part in zip(*drawn, strict=True))
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        arrays = (torch.from_numpy(a) for a in (offsets, index, value))
-        y = torch.from_numpy(labels).reshape(len(seeds), n).to(dtype)
-        return SparseRows(*arrays, len(seeds), self.d).to(dtype), y
+        at, where, what, y = (torch.from_numpy(a) for a in (offsets, index, value, labels))
+        z = SparseRows(at, where, what.to(dtype), len(seeds), self.d)
+        return z, y.reshape(len(seeds), n).to(dtype)
 
     def sample(
         self, seeds: Sequence[int], n: int, purpose: str, dtype: torch.dtype = torch.float64

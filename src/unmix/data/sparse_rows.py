@@ -16,9 +16,9 @@ from unmix.errors import DataError
 
 @dataclass(frozen=True)
 class SparseRows:
-    """Row i of replica r holds `value[o:e]` at `index[o:e]`, o, e = offsets[r n + i], [r n + i + 1].
+    """Row i of replica r is `value[o:e]` at the distinct places `index[o:e]`.
 
-    Indices of one row are distinct.
+    o and e are `offsets[r n + i]` and the offset after it.
     """
 
     offsets: Int[Tensor, " rows_and_one"]

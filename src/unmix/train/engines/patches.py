@@ -144,6 +144,7 @@ class PatchGemm:
         if int(y.min()) < 0 or int(y.max()) >= self.k:
             raise SpecError(f"classes must lie in 0..{self.k - 1}, got {int(y.max())}")
         self._sort(x, y)
+        self.w = self.spare = params["w"]
         self.restore(params)
         rows, width = self.x.shape[1], self.k * self.m
         self.group = min(self.replicas, max(1, PASS // (rows * (3 * width + 2 * d))))

@@ -21,8 +21,8 @@ def product(
 ) -> Float[Tensor, "R n h"]:
     """a b, in `out` or in a tensor of its own: use what comes back."""
     replicas, n, d = a.shape
-    fits = _LINEAR is not None and a.dtype == torch.float32 and a.device.type == "cpu"
-    if not fits or replicas > 1 or n * d * b.shape[2] < SMALL:
+    fits = a.dtype == torch.float32 and a.device.type == "cpu"
+    if _LINEAR is None or not fits or replicas > 1 or n * d * b.shape[2] < SMALL:
         return torch.bmm(a, b, out=out)
     # A product with the transposed weights of a linear layer: b is handed over transposed.
     z: Tensor = _LINEAR(a[0], b[0].T, None, "none", [], "")
