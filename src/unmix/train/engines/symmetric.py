@@ -32,7 +32,7 @@ from torch.nn.functional import softplus
 
 from unmix.data.sparse_rows import SparseRows
 from unmix.nets.activations import GaussianRelu
-from unmix.nets.base import Params, apply_relu
+from unmix.nets.base import Params
 from unmix.spec import Spec
 from unmix.train.engines import active, active_cpu
 from unmix.train.engines.product import product
@@ -101,7 +101,10 @@ class SymmetricReference:
         s = x @ w.transpose(1, 2)
         if rho is not None:
             shift = self.b.to(s)[:, None, None] - rho
-            return (apply_relu(s - shift, 1) - apply_relu(-s - shift, 1)).sum(-1)
+            up, down = s - shift, -s - shift
+            zero = torch.zeros_like(s)
+            # Slope 1 at 0, which torch's relu would not give.
+            return (torch.where(up >= 0, up, zero) - torch.where(down >= 0, down, zero)).sum(-1)
         pairs = zip(s, self.b.tolist(), strict=True)
         return torch.stack([self._smoothed(row, b).sum(-1) for row, b in pairs])
 
