@@ -112,7 +112,8 @@ class SmoothedRelu:
 
     def value(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
         foot = z.clamp(0, self.rho)
-        return foot * (foot / self.rho) ** (self.q - 1) / self.q + (z.relu() - foot)
+        # relu(z - rho), not relu(z) - foot: autograd's slope at z = 0 is then 0, as `slope` says.
+        return foot * (foot / self.rho) ** (self.q - 1) / self.q + (z - self.rho).relu()
 
     def slope(self, z: Float[Tensor, "*s"]) -> Float[Tensor, "*s"]:
         return (z / self.rho).clamp(0, 1) ** (self.q - 1)

@@ -1,0 +1,182 @@
+"""Sparse coding (feature purification, section 2 and Assumption 2.1).
+
+    x = M z + xi,   y = sign(<w*, z>), sign(0) = +1,   M unitary,   z_j independent and symmetric:
+
+    |z_j| = 1 with probability p1/d,   1/sqrt(k) with probability p2 k/d,   0 otherwise
+
+so E z_j^2 = (p1 + p2)/d and kappa = E|z|_0 = p1 + p2 k. The noise is xi = xi' + M xi'' with
+xi' ~ N(0, sigma_x^2/d I) and spikes xi''_j = +-k^-0.501 of probability sigma_s^2 k^1.002 / d.
+
+As M is unitary, M^T x = z + N(0, sigma_x^2/d I) + xi'': everything but an l_inf ball may be
+computed there ("z-space"). Noise is drawn in z-space, so a seed's points in the basis M are those
+of the basis I, rotated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from unmix.data.sparse_rows import SparseRows
+from unmix.errors import SpecError
+from unmix.spec import Spec
+from unmix.streams import normals, stream
+
+# Rejection sampling gives up when fewer points than one in this many have the margin.
+PATIENCE = 1000
+SPIKE = 0.501
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Points x = M z + xi with their codes z and labels y in {-1, +1}."""
+
+    x: Float[Tensor, "R n d"]
+    y: Float[Tensor, "R n"]
+    z: SparseRows
+
+
+class SparseCode(Spec):
+    """The concrete sampler of Assumption 2.1 with two free constants p1, p2."""
+
+    kind: Literal["sparse-code"] = "sparse-code"
+    d: int = Field(100, ge=2, description="dimension, and number of features")
+    k: float = Field(10.0, ge=1, description="sparsity: small entries of z are 1/sqrt(k)")
+    p1: float = Field(0.7, ge=0, description="E number of entries with |z_j| = 1")
+    p2: float = Field(0.5, ge=0, description="E number of entries 1/sqrt(k), over k")
+    w_low: float = Field(0.7, gt=0, description="|w*_j| is uniform in [w_low, w_high]")
+    w_high: float = Field(1.3, gt=0)
+    w_seed: int | None = Field(None, description="one w* for all seeds; default: each its own")
+    basis: Literal["identity", "haar"] = Field("identity", description="the dictionary M")
+    sigma_x: float = Field(0.0, ge=0, description="Gaussian noise, |xi'| ~ sigma_x")
+    sigma_s: float = Field(0.0, ge=0, description="spike noise in the basis M")
+    margin: float = Field(0.0, ge=0, description="keep points with |<w*, z>| >= margin only")
+
+    @model_validator(mode="after")
+    def _possible(self) -> SparseCode:
+        if not 0 < self.kappa < self.d:
+            raise ValueError(f"p1 + p2 k = {self.kappa:.4g} must lie between 0 and d={self.d}")
+        if self.w_low > self.w_high:
+            raise ValueError(f"w_low={self.w_low} exceeds w_high={self.w_high}")
+        if self.spikes > self.d:
+            raise ValueError(f"sigma_s={self.sigma_s} asks for {self.spikes:.4g} > d spikes")
+        return self
+
+    @property
+    def kappa(self) -> float:
+        """E|z|_0."""
+        return self.p1 + self.p2 * self.k
+
+    @property
+    def spikes(self) -> float:
+        """E|xi''|_0."""
+        return self.sigma_s**2 * self.k ** (2 * SPIKE)
+
+    def label_vector(
+        self, seeds: Sequence[int], dtype: torch.dtype = torch.float64
+    ) -> Float[Tensor, "R d"]:
+        """w*: fair signs times uniform sizes, which keeps <w*, z> off a lattice (no ties at 0)."""
+        rows = []
+        for seed in seeds:
+            u = stream(seed if self.w_seed is None else self.w_seed, "labels").random((self.d, 2))
+            size = self.w_low + (self.w_high - self.w_low) * u[:, 0]
+            rows.append(torch.from_numpy(np.where(u[:, 1] < 0.5, -size, size)))
+        return torch.stack(rows).to(dtype)
+
+    def dictionary(
+        self, seeds: Sequence[int], dtype: torch.dtype = torch.float64
+    ) -> Float[Tensor, "R d d"]:
+        """M: the identity, or uniform on the orthogonal group (QR of a Gaussian, signs fixed)."""
+        if self.basis == "identity":
+            return torch.eye(self.d, dtype=dtype).expand(len(seeds), -1, -1)
+        q, r = np.linalg.qr(normals(seeds, "dictionary", (self.d, self.d), torch.float64).numpy())
+        signs = np.sign(np.diagonal(r, axis1=-2, axis2=-1))
+        return torch.from_numpy(q * signs[:, None, :]).to(dtype)
+
+    def codes(
+        self, seeds: Sequence[int], n: int, purpose: str, dtype: torch.dtype = torch.float64
+    ) -> tuple[SparseRows, Float[Tensor, "R n"]]:
+        """n codes a seed with their labels: all that noiseless training in z-space needs."""
+        weights = self.label_vector(seeds).numpy()
+        drawn = [self._codes(s, w, n, purpose) for s, w in zip(seeds, weights, strict=True)]
+        counts, index, value, labels = (np.concatenate(part) for part in zip(*drawn, strict=True))
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        at, where, what, y = (torch.from_numpy(a) for a in (offsets, index, value, labels))
+        z = SparseRows(at, where, what.to(dtype), len(seeds), self.d)
+        return z, y.reshape(len(seeds), n).to(dtype)
+
+    def sample(
+        self, seeds: Sequence[int], n: int, purpose: str, dtype: torch.dtype = torch.float64
+    ) -> Coded:
+        """n points a seed; `purpose` ("train", "test") names the streams they are drawn from."""
+        z, y = self.codes(seeds, n, purpose)
+        x = z.dense()
+        if self.sigma_x:
+            size = self.sigma_x / math.sqrt(self.d)
+            x += size * normals(seeds, f"{purpose}.noise", (n, self.d), torch.float64)
+        if self.sigma_s:
+            x += self._spikes(seeds, n, purpose)
+        if self.basis != "identity":
+            x = x @ self.dictionary(seeds).transpose(1, 2)
+        return Coded(x.to(dtype), y.to(dtype), z.to(dtype))
+
+    def _codes(
+        self, seed: int, w: np.ndarray, n: int, purpose: str
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Counts [n], indices, values and labels [n] of one seed's points with the margin."""
+        tries = n if self.margin == 0 else 2 * n
+        while True:
+            row, index = _bernoulli(stream(seed, f"{purpose}.support"), self.kappa / self.d,
+                                    tries, self.d)  # fmt: skip
+            u = stream(seed, f"{purpose}.values").random(len(row))
+            size = np.where(u % 0.5 * 2 * self.kappa < self.p1, 1.0, 1 / math.sqrt(self.k))
+            value = np.where(u < 0.5, -size, size)
+            score = np.bincount(row, value * w[index], minlength=tries)
+            kept = np.flatnonzero(np.abs(score) >= self.margin)[:n]
+            if len(kept) == n:
+                break
+            if tries > PATIENCE * n:
+                hint = f"its standard deviation is about {math.sqrt(self.p1 + self.p2):.3g}"
+                raise SpecError(f"almost no point has |<w*, z>| >= margin={self.margin}", hint)
+            tries *= 2
+        new = np.full(tries, -1)
+        new[kept] = np.arange(n)
+        mine = new[row] >= 0
+        counts = np.bincount(new[row[mine]], minlength=n)
+        return counts, index[mine], value[mine], np.where(score[kept] >= 0, 1.0, -1.0)
+
+    def _spikes(self, seeds: Sequence[int], n: int, purpose: str) -> Float[Tensor, "R n d"]:
+        """xi'' [R n d]."""
+        out = torch.zeros(len(seeds), n, self.d, dtype=torch.float64)
+        for r, seed in enumerate(seeds):
+            places = stream(seed, f"{purpose}.spikes")
+            row, index = _bernoulli(places, self.spikes / self.d, n, self.d)
+            signs = stream(seed, f"{purpose}.spike-signs").random(len(row))
+            value = np.where(signs < 0.5, -1.0, 1.0) * self.k**-SPIKE
+            out[r, torch.from_numpy(row), torch.from_numpy(index)] = torch.from_numpy(value)
+        return out
+
+
+def _bernoulli(
+    source: np.random.Generator, p: float, n: int, d: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the successes among n d independent trials, in order.
+
+    Gaps between successes are geometric, so the cost is that of the successes, and the first rows
+    do not depend on how many follow.
+    """
+    places, last = [np.empty(0, dtype=np.int64)], -1
+    while last < n * d:
+        gaps = source.geometric(p, max(16, int(p * n * d)))
+        places.append(last + np.cumsum(gaps))
+        last = int(places[-1][-1])
+    flat = np.concatenate(places)
+    return np.divmod(flat[flat < n * d], d)

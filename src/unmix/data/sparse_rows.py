@@ -1,0 +1,64 @@
+"""Points with few nonzero entries: R replicas of n rows in R^d, stored row after row (CSR).
+
+Sparse codes have about kappa of d entries, so a product with them costs kappa / d of a dense one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from unmix.errors import DataError
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """Row i of replica r is `value[o:e]` at the distinct places `index[o:e]`.
+
+    o and e are `offsets[r n + i]` and the offset after it.
+    """
+
+    offsets: Int[Tensor, " rows_and_one"]
+    index: Int[Tensor, " nonzeros"]
+    value: Float[Tensor, " nonzeros"]
+    replicas: int
+    d: int
+
+    def __post_init__(self) -> None:
+        rows = len(self.offsets) - 1
+        if rows < 1 or rows % self.replicas:
+            raise DataError(f"{rows} rows cannot be shared out to {self.replicas} replicas")
+        if int(self.offsets[0]) != 0 or int(self.offsets[-1]) != len(self.index):
+            raise DataError("offsets must run from 0 to the number of nonzeros")
+        if len(self.index) and not 0 <= int(self.index.min()) <= int(self.index.max()) < self.d:
+            raise DataError(f"indices must lie in 0..{self.d - 1}")
+
+    @property
+    def points(self) -> int:
+        """n."""
+        return (len(self.offsets) - 1) // self.replicas
+
+    @property
+    def row(self) -> Int[Tensor, " nonzeros"]:
+        """Row of every nonzero, counted through all replicas."""
+        counts = self.offsets.diff()
+        return torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
+
+    def one(self, r: int) -> SparseRows:
+        """The rows of one replica."""
+        cut = self.offsets[r * self.points : (r + 1) * self.points + 1]
+        inside = slice(int(cut[0]), int(cut[-1]))
+        return SparseRows(cut - cut[0], self.index[inside], self.value[inside], 1, self.d)
+
+    def dense(self) -> Float[Tensor, "R n d"]:
+        """The same points with their zeros."""
+        flat = self.value.new_zeros(self.replicas * self.points, self.d)
+        flat[self.row, self.index] = self.value
+        return flat.reshape(self.replicas, self.points, self.d)
+
+    def to(self, dtype: torch.dtype) -> SparseRows:
+        """The same points with values of another type."""
+        return SparseRows(self.offsets, self.index, self.value.to(dtype), self.replicas, self.d)

@@ -1,0 +1,277 @@
+"""Training steps of the symmetric two-layer net (feature purification, sections 3 and 4).
+
+    f(x) = sum_i relu(<w_i, x> - b + rho_i) - relu(-<w_i, x> - b + rho_i),   rho_i ~ N(0, sigma^2)
+
+one bias b a replica, the same rho_i in both branches. In the mean over rho, with u = s - b,
+
+    f(x) = sum_i R(s_i) - R(-s_i),    R(s) = u Phi(u/sigma) + sigma phi(u/sigma),
+    df/ds_i = G_i = Phi((s_i - b)/sigma) + Phi((-s_i - b)/sigma)
+
+and for sigma = 0, the hard net, G_i = 1[|s_i| >= b]. A step is
+
+    w_i <- w_i - eta (-mean y sigmoid(-y f) G_i x + lambda (1 + |w_i|) w_i),    then b grows.
+
+lambda sum |w|^2/2 + |w|^3/3 is the regulariser, with the l2 norm as in the paper's own gradient.
+With rho given [R n m], a step is that of Alg. 1 to the letter. Common interface of both classes:
+
+    step(x, y, eta, rho=None)     x [R n d] or SparseRows, y [R n]; the points may be new each time
+    outputs(x, rho=None)          f [R n]            input_gradient(x)   df/dx [R n d] (FGM)
+    params()                      {"w" [R m d], "b" [R]}                 state(), restore(state)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from unmix.data.sparse_rows import SparseRows
+from unmix.nets.activations import GaussianRelu
+from unmix.nets.base import Params
+from unmix.spec import Spec
+from unmix.train.engines import active, active_cpu
+from unmix.train.engines.product import product
+
+Points = Float[Tensor, "R n d"] | SparseRows
+# With more entries on than this share, a dense product beats one that follows the entries.
+DENSE = 0.05
+
+
+class Schedule(Spec):
+    """How the bias grows and the noise follows it, and the regulariser's weight."""
+
+    growth: float = Field(0.08, ge=0, description="c_b: b <- b + eta c_b / d after each step")
+    b_max: float = Field(math.inf, gt=0, allow_inf_nan=True, description="b stops here")
+    smoothing: float = Field(0.15, ge=0, description="sigma_rho / b while b grows")
+    smoothing_after: float = Field(0.10, ge=0, description="sigma_rho / b once b stands still")
+    decay: float = Field(0.0, ge=0, description="lambda")
+
+    def grown(self, b: Float[Tensor, " R"], eta: float, d: int) -> Float[Tensor, " R"]:
+        """b after a step; a bias above b_max stays where it is."""
+        return torch.maximum(b, (b + eta * self.growth / d).clamp_max(self.b_max))
+
+    def sigma(self, b: float) -> float:
+        """sigma_rho."""
+        grows = self.growth > 0 and b < self.b_max
+        return b * (self.smoothing if grows else self.smoothing_after)
+
+
+class SymmetricReference:
+    """Plain autograd on the two-sided formula. Slow and obviously right."""
+
+    def __init__(self, params: Params, schedule: Schedule) -> None:
+        self.schedule, self.w, self.b = schedule, params["w"], params["b"]
+        self.restore(params)
+
+    def step(
+        self, x: Points, y: Float[Tensor, "R n"], eta: float, rho: Tensor | None = None
+    ) -> None:
+        """One step of gradient descent on the mean logistic loss and the regulariser."""
+        w = self.w.clone().requires_grad_()
+        loss = softplus(-y * self._outputs(_dense(x), w, rho)).mean(1).sum()
+        squares = (w * w).sum(-1)
+        regulariser = (squares / 2 + squares**1.5 / 3).sum()
+        (g,) = torch.autograd.grad(loss + self.schedule.decay * regulariser, w)
+        self.w = self.w - eta * g
+        self.b = self.schedule.grown(self.b, eta, w.shape[-1])
+
+    def outputs(self, x: Points, rho: Tensor | None = None) -> Float[Tensor, "R n"]:
+        return self._outputs(_dense(x), self.w, rho)
+
+    def input_gradient(self, x: Points) -> Float[Tensor, "R n d"]:
+        at = _dense(x).clone().requires_grad_()
+        (g,) = torch.autograd.grad(self._outputs(at, self.w, None).sum(), at)
+        return g
+
+    def params(self) -> Params:
+        return {"w": self.w, "b": self.b}
+
+    def state(self) -> Params:
+        return self.params()
+
+    def restore(self, state: Params) -> None:
+        self.w, self.b = state["w"].detach().clone(), state["b"].detach().double().clone()
+
+    def _outputs(self, x: Tensor, w: Tensor, rho: Tensor | None) -> Float[Tensor, "R n"]:
+        s = x @ w.transpose(1, 2)
+        if rho is not None:
+            shift = self.b.to(s)[:, None, None] - rho
+            up, down = s - shift, -s - shift
+            zero = torch.zeros_like(s)
+            # Slope 1 at 0, which torch's relu would not give.
+            return (torch.where(up >= 0, up, zero) - torch.where(down >= 0, down, zero)).sum(-1)
+        pairs = zip(s, self.b.tolist(), strict=True)
+        return torch.stack([self._smoothed(row, b).sum(-1) for row, b in pairs])
+
+    def _smoothed(self, s: Float[Tensor, "n m"], b: float) -> Float[Tensor, "n m"]:
+        """R(s) - R(-s)."""
+        sigma = self.schedule.sigma(b)
+        if sigma == 0:
+            # Slope 1 where |s| >= b, which two relus with a slope at 0 would not give for b = 0.
+            return torch.where(s.abs() >= b, s - b * s.sign(), torch.zeros_like(s))
+        relu = GaussianRelu(sigma)
+        return relu.value(s - b) - relu.value(-s - b)
+
+
+class SymmetricGemm:
+    """The same steps by hand, on the entries that are on.
+
+    A branch with u < -reach sigma counts as zero; what that leaves out of R is below
+    sigma phi(reach) / reach^2. With b > reach sigma the second branch is such everywhere, and only
+    the entries with |s| > b - reach sigma are looked at, some per cent of all. `reach = 9` is exact
+    to the last digit of float64.
+    """
+
+    def __init__(self, params: Params, schedule: Schedule, reach: float = 5.0) -> None:
+        self.schedule, self.w, self.b = schedule, params["w"], params["b"]
+        self.reach = reach
+        self.restore(params)
+        self.kernels = active_cpu if self.w.device.type == "cpu" else active
+
+    def step(
+        self, x: Points, y: Float[Tensor, "R n"], eta: float, rho: Tensor | None = None
+    ) -> None:
+        """One step of gradient descent on the mean logistic loss and the regulariser."""
+        for r in range(len(self.w)):
+            w, points = self.w[r], _replica(x, r)
+            point, neuron, value, slope = self._entries(points, r, rho)
+            f = w.new_zeros(y.shape[1]).index_add_(0, point, value)
+            pull = torch.sigmoid(-y[r] * f).mul_(y[r]).mul_(eta / len(f))
+            shrink = torch.linalg.vector_norm(w, dim=1, keepdim=True).add_(1)
+            w.mul_(shrink.mul_(-eta * self.schedule.decay).add_(1))
+            self._add(w, points, point, neuron, slope.mul_(pull[point]))
+        self.b = self.schedule.grown(self.b, eta, self.w.shape[-1])
+
+    def outputs(self, x: Points, rho: Tensor | None = None) -> Float[Tensor, "R n"]:
+        rows = []
+        for r in range(len(self.w)):
+            points = _replica(x, r)
+            point, _, value, _ = self._entries(points, r, rho)
+            rows.append(self.w.new_zeros(_count(points)).index_add_(0, point, value))
+        return torch.stack(rows)
+
+    def input_gradient(self, x: Points) -> Float[Tensor, "R n d"]:
+        """sum_i G_i w_i."""
+        rows = []
+        for r, w in enumerate(self.w):
+            points = _replica(x, r)
+            point, neuron, _, slope = self._entries(points, r, None)
+            g = w.new_zeros(_count(points), w.shape[1])
+            if len(point) > DENSE * len(g) * len(w):
+                g = _spread(point, neuron, slope, len(g), len(w)) @ w
+            else:
+                self.kernels.dense_scatter(g, w, point, neuron, slope)
+            rows.append(g)
+        return torch.stack(rows)
+
+    def params(self) -> Params:
+        return {"w": self.w.clone(), "b": self.b}
+
+    def state(self) -> Params:
+        """What must be saved to go on later, bit for bit."""
+        return self.params()
+
+    def restore(self, state: Params) -> None:
+        self.w = state["w"].detach().clone(memory_format=torch.contiguous_format)
+        self.b = state["b"].detach().double().clone()
+
+    def _entries(
+        self, x: Float[Tensor, "n d"] | SparseRows, r: int, rho: Tensor | None
+    ) -> tuple[Int[Tensor, " A"], Int[Tensor, " A"], Float[Tensor, " A"], Float[Tensor, " A"]]:
+        """Point, neuron, R(s) - R(-s) and G of the entries that are on."""
+        b, w = float(self.b[r]), self.w[r]
+        sigma = self.schedule.sigma(b)
+        # Of given noise only what lies within this of b can switch an entry on.
+        edge = b - self.reach * sigma if rho is None else b - float(rho[r].amax())
+        if isinstance(x, SparseRows):
+            point, neuron, s = self.kernels.sparse_select(x, w, edge)
+        else:
+            s = product(x[None], w.T[None], x.new_empty(1, len(x), len(w)))[0]
+            point, neuron, s = self.kernels.dense_select(s, edge)
+        if rho is not None:
+            value, slope = _drawn(s, b - rho[r, point, neuron])
+        elif sigma == 0:
+            value, slope = s - b * s.sign(), torch.ones_like(s)
+        else:
+            value, slope = _smoothed(s, b, sigma, self.reach)
+        return point, neuron, value, slope
+
+    def _add(
+        self,
+        w: Float[Tensor, "m d"],
+        x: Float[Tensor, "n d"] | SparseRows,
+        point: Tensor,
+        neuron: Tensor,
+        value: Tensor,
+    ) -> None:
+        """w_i += sum of value x over the entries."""
+        if isinstance(x, SparseRows):
+            self.kernels.sparse_scatter(w, x, point, neuron, value)
+        elif len(point) > DENSE * len(x) * len(w):
+            w += _spread(neuron, point, value, len(w), len(x)) @ x
+        else:
+            self.kernels.dense_scatter(w, x, neuron, point, value)
+
+
+def fgm(
+    g: Float[Tensor, "R n d"],
+    y: Float[Tensor, "R n"],
+    tau: float,
+    norm: Literal["l2", "linf"],
+    least: float,
+) -> Float[Tensor, "R n d"]:
+    """argmin <y g, delta> over |delta|_p <= tau where |g|_q >= least, else 0 (the zero rule).
+
+    g = df/dx. l2: -tau y g / |g|_2; linf: -tau y sign(g), with |g|_1 against the threshold.
+    """
+    size = torch.linalg.vector_norm(g, ord=2 if norm == "l2" else 1, dim=-1, keepdim=True)
+    on = (size >= least) & (size > 0)
+    direction = g / torch.where(on, size, torch.ones_like(size)) if norm == "l2" else g.sign()
+    return direction * (-tau * y.unsqueeze(-1)) * on
+
+
+def _smoothed(s: Tensor, b: float, sigma: float, reach: float) -> tuple[Tensor, Tensor]:
+    """R(s) - R(-s) and G; the second branch only where it is in reach."""
+    size = s.abs()
+    value, slope = _branch(size - b, sigma)
+    if b < reach * sigma:
+        other, steep = _branch(-size - b, sigma)
+        value, slope = value - other, slope + steep
+    return value * s.sign(), slope
+
+
+def _branch(u: Tensor, sigma: float) -> tuple[Tensor, Tensor]:
+    """u Phi(u/sigma) + sigma phi(u/sigma) and Phi(u/sigma)."""
+    slope = torch.special.ndtr(u / sigma)
+    bell = torch.exp(u * u * (-0.5 / sigma**2)) * (sigma / math.sqrt(2 * math.pi))
+    return u * slope + bell, slope
+
+
+def _drawn(s: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+    """relu(s - shift) - relu(-s - shift) and its slope."""
+    up, down = s - shift, -s - shift
+    return up.relu() - down.relu(), (up >= 0).to(s) + (down >= 0).to(s)
+
+
+def _spread(row: Tensor, column: Tensor, value: Tensor, rows: int, columns: int) -> Tensor:
+    """The entries as a dense matrix."""
+    out = value.new_zeros(rows, columns)
+    out[row, column] = value
+    return out
+
+
+def _dense(x: Points) -> Float[Tensor, "R n d"]:
+    return x.dense() if isinstance(x, SparseRows) else x
+
+
+def _replica(x: Points, r: int) -> Float[Tensor, "n d"] | SparseRows:
+    return x.one(r) if isinstance(x, SparseRows) else x[r]
+
+
+def _count(x: Float[Tensor, "n d"] | SparseRows) -> int:
+    return x.points if isinstance(x, SparseRows) else len(x)
