@@ -162,6 +162,18 @@ def test_a_digest_is_the_same_in_another_process() -> None:
     assert done.stdout.strip() == BASE.digest()
 
 
+RECORD = {"record.schedule": "linear", "record.points": 7, "record.coefficients": ["paper"]}
+FLOW = {
+    "time": 7.0,
+    "loss": "exponential",
+    "reduction": "sum",
+    "tolerance": 0.01,
+    "until_loss": 0.1,
+    "until_output": 0.1,
+    "prune": 0.1,
+    "evaluations": 7,
+    **RECORD,
+}
 # One other legal value for every field of every spec in an experiment.
 CHANGES = {
     "data.clusters": {
@@ -187,19 +199,21 @@ CHANGES = {
     "net.feature-averaging": {"bias_plus": 0.1, "bias_minus": 0.1},
     "net.feature-decoupling": {"beta": 0.1},
     "net.non-robust-multi-class": {},
+    "net.prelu": {"p": 2.5, "h": 7, "initial": "balanced", "sigma": 0.1},
+    "net.prelu-averaging": {"h": 7, "lam": [1.0, 2.0], "plus": [2], "minus": [2]},
+    "net.prelu-subclasses": {"p": 2.5, "h": 7, "groups": [[0], [1], [2], [3]], "lam": [1.0] * 4},
     "train.gradient-descent": {
         "eta": 0.1,
         "steps": 7,
         "engine": "gram",
-        "record.schedule": "linear",
-        "record.points": 7,
-        "record.coefficients": ["paper"],
+        "batch": 7,
+        "loss": "exponential",
+        "reduction": "sum",
+        **RECORD,
     },
-    "train.none": {
-        "record.schedule": "linear",
-        "record.points": 7,
-        "record.coefficients": ["paper"],
-    },
+    "train.none": RECORD,
+    "train.flow": FLOW,
+    "train.reduced-flow": {"noise": "none", "frequencies": "population", **FLOW},
     "": {"samples.train": 7, "samples.test": 7, "seeds": [1], "dtype": "float32"},
 }
 ROWS = [

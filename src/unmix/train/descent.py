@@ -217,8 +217,8 @@ class Descent:
         q = margins(outputs, self.targets)
         on = self.engine.z() >= 0
         right = q > 0 if outputs.shape[-1] == 1 else outputs.argmax(-1) == self.targets
-        own_on, all_on = (on & self.own).sum((1, 2)), on.sum((1, 2))
-        own, every = self.own.sum((1, 2)), on[0].numel()
+        own_on, all_on = (on & self.own).sum((1, 2)).to(q), on.sum((1, 2)).to(q)
+        own, every = self.own.sum((1, 2)).to(q), on[0].numel()
         values = [
             self.loss.values(outputs, self.targets).mean(1),
             q.mean(1),
@@ -228,7 +228,7 @@ class Descent:
             own_on / own.clamp_min(1),
             (all_on - own_on) / (every - own).clamp_min(1),
         ]
-        return torch.stack([value.to(q) for value in values], 1)
+        return torch.stack(values, 1)
 
     def _losses(self, step: int, outputs: Float[Tensor, "R n C"]) -> Float[Tensor, " R"]:
         rows = self._rows(step)
