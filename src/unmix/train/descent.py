@@ -202,8 +202,12 @@ class Descent:
             z = self.engine.z()
             on = (z >= 0 if top.slope_at_zero == 1 else z > 0).to(z)
             slopes = self.problem.slopes(outputs.transpose(1, 2), None).transpose(1, 2)
-            self.coefficients.observe(on, masked(slopes, self.alive), top.readout)
-        self.engine.advance(self.alive)
+            self.coefficients.observe(on, masked(slopes, self._moving()), top.readout)
+        self.engine.advance(self._moving())
+
+    def _moving(self) -> Bool[Tensor, " R"] | None:
+        """Who takes a step; None while nobody has stopped."""
+        return self.alive if any(self.stops) else None
 
     def _record(self, step: int, outputs: Float[Tensor, "R n C"]) -> None:
         if self.order is None:

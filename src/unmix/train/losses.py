@@ -61,9 +61,12 @@ def derivatives(
     """l'_i (or l'_{i,s}): derivative of each point's loss in the outputs."""
     if outputs.shape[-1] > 1:
         return outputs.softmax(-1) - functional.one_hot(targets, outputs.shape[-1]).to(outputs)
-    q = targets * outputs[..., 0]
-    slope = torch.sigmoid(-q) if binary == "logistic" else torch.exp(-q)
-    return (-targets * slope).unsqueeze(-1)
+    return (-targets * pull(targets * outputs[..., 0], binary)).unsqueeze(-1)
+
+
+def pull(q: Float[Tensor, "*s"], binary: BinaryLoss) -> Float[Tensor, "*s"]:
+    """-dl/dq of a binary loss at the margin q = y f."""
+    return torch.sigmoid(-q) if binary == "logistic" else torch.exp(-q)
 
 
 def margins(outputs: Float[Tensor, "R n C"], targets: Tensor) -> Float[Tensor, "R n"]:

@@ -18,7 +18,7 @@ from unmix.errors import DataError
 from unmix.nets.base import Params
 from unmix.nets.tops import Extras, Top
 from unmix.train.engines.columns import Columns
-from unmix.train.losses import Loss
+from unmix.train.losses import Loss, pull
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,12 @@ class Problem:
     ) -> Float[Tensor, "R C n"]:
         """eta dL/d outputs on all points, or on a mini-batch of them."""
         targets = self.targets if rows is None else self.targets_at(rows)
-        slopes = self.loss.slopes(outputs.transpose(1, 2), targets).transpose(1, 2)
-        weight = self.eta * self.loss.share(outputs.shape[2])
-        return slopes * weight.reshape(-1, 1, 1)
+        weight = self.eta.reshape(-1, 1, 1) * self.loss.share(outputs.shape[2])
+        if outputs.shape[1] == 1:
+            # Without a turn of the axes: for few neurons, calls of torch are what a step costs.
+            y = targets.unsqueeze(1)
+            return pull(y * outputs, self.loss.binary).mul_(y * -weight)
+        return self.loss.slopes(outputs.transpose(1, 2), targets).transpose(1, 2) * weight
 
 
 @runtime_checkable
@@ -71,8 +74,8 @@ class Engine(Protocol):
     def z(self) -> Float[Tensor, "R n M"]:
         """Pre-activations of all points, now; the engine may write over them at the next step."""
 
-    def advance(self, alive: Bool[Tensor, " R"]) -> None:
-        """One step from the last `forward`, for the replicas that are still alive."""
+    def advance(self, alive: Bool[Tensor, " R"] | None = None) -> None:
+        """One step from the last `forward`, for the replicas still alive (None: for all)."""
 
     def params(self) -> Params:
         """The weights now, in memory of their own."""
@@ -89,9 +92,9 @@ def per_replica(rows: Int[Tensor, "S b"], replicas: int) -> Int[Tensor, "R b"]:
     return rows.repeat_interleave(replicas // len(rows), 0)
 
 
-def masked(step: Tensor, alive: Bool[Tensor, " R"]) -> Tensor:
+def masked(step: Tensor, alive: Bool[Tensor, " R"] | None) -> Tensor:
     """Zero for stopped replicas: selected, since theirs may hold infinities."""
-    if bool(alive.all()):
+    if alive is None:
         return step
     return torch.where(alive.reshape(-1, *[1] * (step.ndim - 1)), step, torch.zeros_like(step))
 

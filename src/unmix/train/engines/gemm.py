@@ -37,7 +37,7 @@ class Gemm:
         self.out = top.forward(self.now, self.norms, self._extras(), self.work)
         return self.out.transpose(1, 2)
 
-    def advance(self, alive: Bool[Tensor, " R"]) -> None:
+    def advance(self, alive: Bool[Tensor, " R"] | None = None) -> None:
         """One step from the last `forward`."""
         w, self.fresh = self.current["w"], False
         slopes = masked(self.problem.slopes(self.out, self.rows), alive)

@@ -51,7 +51,7 @@ class Gram:
         self.out = top.forward(self.now, self.norms, self._extras(), work)
         return self.out.transpose(1, 2)
 
-    def advance(self, alive: Bool[Tensor, " R"]) -> None:
+    def advance(self, alive: Bool[Tensor, " R"] | None = None) -> None:
         """One step from the last `forward`."""
         c, self.fresh = self.current["c"], False
         slopes = masked(self.problem.slopes(self.out, self.rows), alive)

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from unmix.nets.base import Params
-from unmix.train.engines.base import Problem, per_replica
+from unmix.train.engines.base import Problem, masked, per_replica
 
 
 class Reference:
@@ -33,14 +33,14 @@ class Reference:
         self.objective = self.problem.loss.reduced(outputs, targets).sum()
         return outputs.detach()
 
-    def advance(self, alive: Bool[Tensor, " R"]) -> None:
+    def advance(self, alive: Bool[Tensor, " R"] | None = None) -> None:
         """theta <- theta - eta grad L, for the replicas that are still alive."""
         grads = torch.autograd.grad(self.objective, list(self.current.values()))
         moved = {}
         for (name, p), grad in zip(self.current.items(), grads, strict=True):
             column = [-1] + [1] * (p.ndim - 1)
             step = self.problem.eta.reshape(column) * grad
-            moved[name] = torch.where(alive.reshape(column), p - step, p)
+            moved[name] = p - masked(step, alive)
         self.restore(moved)
 
     def z(self) -> Float[Tensor, "R n M"]:
