@@ -9,7 +9,7 @@ from torch.nn.functional import normalize
 from lab import unchecked_shapes
 from small_runs import started
 from unmix.data.clusters import Clusters
-from unmix.errors import DataError, SpecError
+from unmix.errors import SpecError
 from unmix.experiment import Experiment, Run, Samples
 from unmix.experiment import run as train
 from unmix.nets.prelu import PReLU
@@ -113,10 +113,6 @@ def test_what_it_cannot_do_it_refuses() -> None:
     with pytest.raises(SpecError, match="whole power, the net has p=2") as caught:
         ran(ReducedFlow(), NOISY, 2.5)
     assert "train.noise=none" in caught.value.hint
-    net, batch = PReLU(h=3), NOISY.sample((0,), 10, "train")
-    nameless = type(batch)(batch.x, batch.y, batch.cluster)
-    with pytest.raises(DataError, match="knows its seeds"):
-        started(ReducedFlow(), net, NOISY, net.init(NOISY, (0,), torch.float64), nameless)
 
 
 def test_it_resumes_and_records_like_the_flow() -> None:
