@@ -59,6 +59,13 @@ def test_smoothing_stands_for_noise_within_its_measured_error(
     assert (found["dominant"] - wanted["dominant"]).abs().max() <= 1
     assert ((q - q0).abs() / q0.abs())[dominant].max() < one
     assert ((q - q0).abs().sum(1) < all_of_them * q0.abs().sum(1)).all()
+    if p == 3:
+        # All neurons of a subclass together: within 1 %.
+        sums, wanted_sums = (
+            torch.einsum("rm,rmk->rk", c["q"], (c["cosine"] > 0.9).double())
+            for c in (found, wanted)
+        )
+        assert (sums / wanted_sums - 1).abs().max() < 0.01
     cosine = (found["cosine"] - wanted["cosine"])[dominant].abs().max()
     assert cosine < 0.02
 
