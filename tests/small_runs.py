@@ -33,6 +33,7 @@ def assert_same(one: Run, other: Run) -> None:
     """Bit for bit: NaN equals NaN, but 0.0 does not equal -0.0, and dtypes and orders count."""
     assert one.experiment == other.experiment
     assert (one.trace.steps, one.trace.stops) == (other.trace.steps, other.trace.stops)
+    assert one.trace.times == other.trace.times
     pairs = [(one.params, other.params), (one.trace.columns, other.trace.columns)]
     for mine, theirs in [*pairs, (one.trace.final, other.trace.final)]:
         assert list(mine) == list(theirs)

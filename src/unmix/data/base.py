@@ -13,15 +13,11 @@ from unmix.errors import DataError
 
 @dataclass(frozen=True)
 class Batch:
-    """Points `x`, labels `y` in {-1, +1} and cluster indices, one row of points per replica.
-
-    `seeds` are those that the points were drawn with, if a distribution drew them.
-    """
+    """Points `x`, labels `y` in {-1, +1} and cluster indices, one row of points per replica."""
 
     x: Float[Tensor, "R n d"]
     y: Float[Tensor, "R n"]
     cluster: Int[Tensor, "R n"]
-    seeds: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if (

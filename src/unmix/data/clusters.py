@@ -126,7 +126,7 @@ class Clusters(Spec):
         mu = self.centres(seeds, dtype)
         for row in range(len(seeds)):
             x[row].add_(mu[row, cluster[row]], alpha=self.alpha)
-        return Batch(x, self.signs.to(dtype)[cluster], cluster, tuple(seeds))
+        return Batch(x, self.signs.to(dtype)[cluster], cluster)
 
     def noise(self, batch: Batch, seeds: Sequence[int]) -> Float[Tensor, "R n d"]:
         """s sigma xi_i = x_i - alpha mu_c(i), in the units of x."""

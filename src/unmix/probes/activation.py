@@ -62,7 +62,9 @@ def _share(on: Tensor, pairs: Tensor) -> Tensor:
 
 
 def _first_full(run: Run) -> Tensor:
-    """First recorded step from which every own pair stays active (nan if never)."""
+    """First recorded step from which every own pair stays active (nan if never, or for a flow)."""
+    if "active_own" not in run.trace.columns:
+        return torch.full((run.replicas,), torch.nan, dtype=torch.float64)
     active = run.trace.columns["active_own"] >= 1
     steps = torch.tensor(run.trace.steps, dtype=torch.float64)
     since = active.flip(1).cumprod(1).flip(1).bool()
@@ -72,7 +74,9 @@ def _first_full(run: Run) -> Tensor:
 
 def _dead_classes(model: Model, dead: Tensor) -> Tensor:
     """Number of classes (k-class nets) or labels (binary) all of whose neurons are dead."""
-    groups = (model.readout != 0).to(dead)
-    if model.class_signs is None:
-        groups = torch.stack([model.neuron_signs > 0, model.neuron_signs < 0], 1).to(dead)
-    return ((dead @ groups) == groups.sum(0)).to(dead).sum(1)
+    form = model.form
+    groups = (form.readout != 0).to(dead)
+    if form.signs is None:
+        groups = torch.stack([form.votes > 0, form.votes < 0], -1).to(dead)
+    silent = (dead.unsqueeze(1) @ groups).squeeze(1)
+    return (silent == groups.sum(1)).to(dead).sum(1)

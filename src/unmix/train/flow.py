@@ -18,7 +18,6 @@ from jaxtyping import Float
 from pydantic import Field as Described
 from torch import Tensor
 
-from unmix.data.base import Batch
 from unmix.data.clusters import Clusters
 from unmix.errors import SpecError
 from unmix.nets.base import Net, Params
@@ -31,6 +30,8 @@ from unmix.train.losses import BinaryLoss, Reduction
 
 # Progress is counted in thousandths of the horizon's logarithm.
 LENGTH = 1000
+# Products of fewer multiplications than this take a millisecond or so: one thread does them best.
+SMALL = 10**8
 
 
 class FlowTraining(Training):
@@ -62,12 +63,15 @@ class FlowTraining(Training):
     def length(self) -> int:
         return LENGTH
 
+    def threads(self, net: Net, data: Clusters, points: int, pack: int, dtype: str) -> int:
+        return 1
+
     def begin(self, start: Start) -> Flow:
-        p, parts = _power(start.net), (start.data, start.params, start.batch)
-        return Flow(self, [self.flowing(p, *parts, r) for r in range(start.replicas)])
+        p = _power(start.net)
+        return Flow(self, [self.flowing(p, start, r) for r in range(start.replicas)])
 
     @abstractmethod
-    def flowing(self, p: float, data: Clusters, params: Params, batch: Batch, r: int) -> Flowing:
+    def flowing(self, p: float, start: Start, r: int) -> Flowing:
         """The vector field of replica r, and where it starts."""
 
 
@@ -76,13 +80,16 @@ class GradientFlow(FlowTraining):
 
     kind: Literal["flow"] = "flow"
 
-    def flowing(self, p: float, data: Clusters, params: Params, batch: Batch, r: int) -> Flowing:
-        n = batch.points
-        angles, u, a = Angles.of(params["w"][r], params["v"][r])
-        share = torch.full_like(batch.y[r], 1 / n, dtype=torch.float64)
+    def threads(self, net: Net, data: Clusters, points: int, pack: int, dtype: str) -> int:
+        large = points * net.neurons(data) * data.d > SMALL
+        return torch.get_num_threads() if large else 1
+
+    def flowing(self, p: float, start: Start, r: int) -> Flowing:
+        n, x, y = start.batch.points, start.batch.x[r], start.batch.y[r]
+        angles, u, a = Angles.of(start.params["w"][r], start.params["v"][r])
+        share = torch.full_like(y, 1 / n, dtype=torch.float64)
         pace = 1.0 if self.reduction == "mean" else float(n)
-        field = PointField(batch.x[r], batch.y[r], share, pace, p, self.loss, angles)
-        return Flowing(field, State(u, a))
+        return Flowing(PointField(x, y, share, pace, p, self.loss, angles), State(u, a))
 
 
 class Flowing:

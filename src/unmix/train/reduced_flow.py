@@ -11,6 +11,7 @@ noise = "none" forgets the noise; at p = 1 it then ends in means over parts of a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -19,12 +20,11 @@ from pydantic import Field as Described
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from unmix.data.base import Batch
 from unmix.data.clusters import Clusters
-from unmix.errors import DataError, SpecError
-from unmix.nets.base import Params
+from unmix.errors import SpecError
 from unmix.nets.prelu import unit
 from unmix.train.angles import Angles
+from unmix.train.base import Start
 from unmix.train.fields import Field, PointField, SmoothField, State
 from unmix.train.flow import Flowing, FlowTraining
 
@@ -40,49 +40,44 @@ class ReducedFlow(FlowTraining):
         "sample", description="cluster weights: as in the training set, or as in the distribution"
     )
 
-    def flowing(self, p: float, data: Clusters, params: Params, batch: Batch, r: int) -> Flowing:
+    def flowing(self, p: float, start: Start, r: int) -> Flowing:
         if self.noise == "smoothed" and p != int(p):
             message = f"train.noise: 'smoothed' needs a whole power, the net has p={p:g}"
             raise SpecError(message, "--set train.noise=none, or train.kind=flow")
-        if len(batch.seeds) != len(batch.x):
-            raise DataError(
-                "the reduced flow needs the centres, so a batch that knows its seeds",
-                "draw it with data.sample",
-            )
-        w = params["w"][r]
-        centres = data.centres(batch.seeds[r : r + 1])[0].to(w.device)
+        w, data = start.params["w"][r], start.data
+        centres = data.centres(start.seeds[r : r + 1])[0].to(w.device)
         basis = torch.linalg.qr(centres.T).Q
-        angles, u, a = Angles.of(w, params["v"][r])
+        angles, u, a = Angles.of(w, start.params["v"][r])
         inside = u.double() @ basis
         rest = u.double() - inside @ basis.T
-        start = torch.cat([inside, rest.norm(dim=-1, keepdim=True)], 1)
-        field = self._field(p, data, batch, r, data.alpha * centres @ basis, angles)
-        state = State(normalize(start, dim=-1).to(w), a)
+        both = torch.cat([inside, rest.norm(dim=-1, keepdim=True)], 1)
+        points = (data.alpha * centres @ basis).to(w)
+        field = self._field(p, data, points, self._weights(start, r).to(w.device), angles)
+        field = replace(field, pace=1.0 if self.reduction == "mean" else float(start.batch.points))
+        state = State(normalize(both, dim=-1).to(w), a)
         return Lifted(field, state, basis.to(w), unit(rest).to(w))
 
     def _field(
         self,
         p: float,
         data: Clusters,
-        batch: Batch,
-        r: int,
         centres: Float[Tensor, "k k"],
+        weight: Float[Tensor, " k"],
         angles: Angles,
     ) -> Field:
         """Centres in their own basis, with a last coordinate 0, weighted by their frequencies."""
-        weight = self._weights(data, batch.cluster[r]).to(centres.device)
         there = weight > 0
-        x = torch.nn.functional.pad(centres, (0, 1))[there].to(batch.x)
-        y, share = data.signs.to(batch.y)[there], weight[there] / weight.sum()
-        pace = 1.0 if self.reduction == "mean" else float(batch.points)
+        x = torch.nn.functional.pad(centres, (0, 1))[there]
+        y, share = data.signs.to(x)[there], weight[there] / weight.sum()
         if self.noise == "none":
-            return PointField(x, y, share, pace, p, self.loss, angles)
+            return PointField(x, y, share, 1.0, p, self.loss, angles)
         size = data.sigma * data.unit / data.d**0.5
-        return SmoothField(x, y, share, pace, p, self.loss, angles, size)
+        return SmoothField(x, y, share, 1.0, p, self.loss, angles, size)
 
-    def _weights(self, data: Clusters, cluster: Tensor) -> Float[Tensor, " k"]:
+    def _weights(self, start: Start, r: int) -> Float[Tensor, " k"]:
+        data = start.data
         if self.frequencies == "sample":
-            return torch.bincount(cluster.cpu(), minlength=data.k).double()
+            return torch.bincount(start.batch.cluster[r].cpu(), minlength=data.k).double()
         return torch.tensor(data.weights or [1.0] * data.k, dtype=torch.float64)
 
 
