@@ -34,7 +34,8 @@ from unmix.data.sparse_rows import SparseRows
 from unmix.nets.activations import GaussianRelu
 from unmix.nets.base import Params
 from unmix.spec import Spec
-from unmix.train.engines import active, active_cpu
+from unmix.train.engines.active import Active
+from unmix.train.engines.active_cpu import ActiveCpu
 from unmix.train.engines.product import product
 
 Points = Float[Tensor, "R n d"] | SparseRows
@@ -131,7 +132,7 @@ class SymmetricGemm:
         self.schedule, self.w, self.b = schedule, params["w"], params["b"]
         self.reach = reach
         self.restore(params)
-        self.kernels = active_cpu if self.w.device.type == "cpu" else active
+        self.kernels = ActiveCpu() if self.w.device.type == "cpu" else Active()
 
     def step(
         self, x: Points, y: Float[Tensor, "R n"], eta: float, rho: Tensor | None = None
