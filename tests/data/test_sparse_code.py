@@ -159,7 +159,7 @@ def test_broken_rows_are_refused() -> None:
     value = torch.ones(2)
     with pytest.raises(DataError, match="shared out to 3"):
         SparseRows(offsets, index, value, 3, 4)
-    with pytest.raises(DataError, match="must lie in 0..2"):
+    with pytest.raises(DataError, match=r"must lie in 0\.\.2"):
         SparseRows(offsets, index, value, 1, 3)
     with pytest.raises(DataError, match="offsets must run"):
         SparseRows(offsets + 1, index, value, 1, 4)

@@ -28,7 +28,6 @@ import torch
 from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from unmix.data.sparse_rows import SparseRows
 from unmix.nets.activations import GaussianRelu
@@ -37,6 +36,7 @@ from unmix.spec import Spec
 from unmix.train.engines.active import Active
 from unmix.train.engines.active_cpu import ActiveCpu
 from unmix.train.engines.product import product
+from unmix.train.losses import losses
 
 Points = Float[Tensor, "R n d"] | SparseRows
 # With more entries on than this share, a dense product beats one that follows the entries.
@@ -74,7 +74,8 @@ class SymmetricReference:
     ) -> None:
         """One step of gradient descent on the mean logistic loss and the regulariser."""
         w = self.w.clone().requires_grad_()
-        loss = softplus(-y * self._outputs(_dense(x), w, rho)).mean(1).sum()
+        outputs = self._outputs(_dense(x), w, rho).unsqueeze(-1)
+        loss = losses(outputs, y).mean(1).sum()
         squares = (w * w).sum(-1)
         regulariser = (squares / 2 + squares**1.5 / 3).sum()
         (g,) = torch.autograd.grad(loss + self.schedule.decay * regulariser, w)
