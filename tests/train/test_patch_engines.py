@@ -19,6 +19,7 @@ from unmix.errors import SpecError
 from unmix.nets.activations import SmoothedRelu
 from unmix.train.engines import patches, product
 from unmix.train.engines.patches import OneStep, PatchGemm, PatchReference
+from unmix.train.engines.smooth import CubicCpu, Smooth
 
 ATTACKS = {
     "standard": None,
@@ -273,6 +274,38 @@ def test_the_attack_is_the_papers() -> None:
         torch.testing.assert_close(case.engine(cls, attack).attacked()[0], wanted)
         mean = attack.override("reduction=mean", "step=7.2")
         torch.testing.assert_close(case.engine(cls, mean).attacked()[0], wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("rho", [1.0, 0.3])
+def test_the_compiled_cubic_is_the_activation(rho: float, dtype: torch.dtype) -> None:
+    activation = SmoothedRelu(3.0, rho)
+    z = torch.linspace(-1, 2, 2 * 3 * 2 * 2 * 5, dtype=dtype).reshape(2, 3, 2, 2, 5)
+    z[0, 0, 0, 0, :3] = torch.tensor([0.0, rho, -0.0])
+    by = torch.randn(2, 3, 2, dtype=dtype)
+    tight = 1e-14 if dtype == torch.float64 else 1e-5
+    slope = activation.slope(z) * rho**2
+    for kernels in (Smooth(activation), CubicCpu(activation)):
+        mine = z.clone()
+        total = kernels.total(mine)
+        torch.testing.assert_close(total, activation.value(z).sum((2, 4)), rtol=tight, atol=tight)
+        torch.testing.assert_close(mine, slope, rtol=tight, atol=tight)
+        kernels.scale(mine, by)
+        wanted = slope * by[:, :, None, :, None]
+        torch.testing.assert_close(mine, wanted, rtol=tight, atol=tight)
+        again = z.clone()
+        kernels.steepen(again)
+        torch.testing.assert_close(again, slope, rtol=tight, atol=tight)
+
+
+@pytest.mark.parametrize("cls", [Smooth, CubicCpu])
+def test_a_pre_activation_that_is_no_number_is_not_hidden(cls) -> None:
+    for bad in (torch.nan, torch.inf):
+        z = torch.tensor([-1.0, bad, 0.5]).reshape(1, 1, 1, 1, 3)
+        steep = z.clone()
+        cls(CUBIC).steepen(steep)
+        assert not torch.isfinite(cls(CUBIC).total(z)).any()
+        assert torch.isnan(steep).any() == (bad != torch.inf)
 
 
 def test_a_patch_clip_keeps_directions() -> None:

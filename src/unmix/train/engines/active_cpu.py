@@ -7,32 +7,18 @@ product with a point is a sum of a few contiguous rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from inspect import unwrap
-from typing import Any
-
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from numba import njit
 from torch import Tensor
 
 from unmix.data.sparse_rows import SparseRows
 from unmix.train.engines.active import Active, Entries
+from unmix.train.engines.compiled import compiled, inlined
 
 # 128 neurons by 400 dimensions of float32 are 200 kB.
 BLOCK = 128
 STRIP = 16
-
-
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function in machine code; a checker of annotations around it is taken off first."""
-    return njit(cache=True)(unwrap(function))
-
-
-def _inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled into its callers, as calls in their inner loops would cost as much as the work."""
-    return njit(cache=True, inline="always")(unwrap(function))
 
 
 class ActiveCpu(Active):
@@ -85,13 +71,13 @@ class ActiveCpu(Active):
         return point, neuron, value
 
 
-@_compiled
+@compiled
 def _room(size, like):  # type: ignore[no-untyped-def]
     """Memory for points, neurons and products."""
     return np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, like.dtype)
 
 
-@_compiled
+@compiled
 def _fitted(room, size):  # type: ignore[no-untyped-def]
     """Memory for at least `size` entries, the old ones kept."""
     points, neurons, products = room
@@ -102,7 +88,7 @@ def _fitted(room, size):  # type: ignore[no-untyped-def]
     return p, i, v
 
 
-@_inlined
+@inlined
 def _turn(w, first, turned):  # type: ignore[no-untyped-def]
     """turned [d, BLOCK] = rows first.. of w, transposed in strips that stay in the first cache."""
     m, d = w.shape
@@ -112,7 +98,7 @@ def _turn(w, first, turned):  # type: ignore[no-untyped-def]
                 turned[j, i] = w[first + i, j]
 
 
-@_inlined
+@inlined
 def _add_rows(s, turned, index, value, o, e):  # type: ignore[no-untyped-def]
     """s = sum of value times rows of `turned`, four rows at a time."""
     s[:] = 0
@@ -130,7 +116,7 @@ def _add_rows(s, turned, index, value, o, e):  # type: ignore[no-untyped-def]
         o += 1
 
 
-@_inlined
+@inlined
 def _collect(s, width, edge, point, first, flags, words, points, neurons, products, found):  # type: ignore[no-untyped-def]
     """Append the entries of s[:width] that are on; there is room for all."""
     for i in range(width):
@@ -146,7 +132,7 @@ def _collect(s, width, edge, point, first, flags, words, points, neurons, produc
     return found
 
 
-@_compiled
+@compiled
 def _sparse_select(offsets, index, value, w, edge, room):  # type: ignore[no-untyped-def]
     n, (m, d) = len(offsets) - 1, w.shape
     # Columns beyond the last neuron are computed with the rest and never collected.
@@ -166,7 +152,7 @@ def _sparse_select(offsets, index, value, w, edge, room):  # type: ignore[no-unt
     return found, room
 
 
-@_compiled
+@compiled
 def _dense_select(s, edge, room):  # type: ignore[no-untyped-def]
     n, m = s.shape
     flags, found = np.zeros(m + 8 - m % 8, np.uint8), 0
@@ -178,7 +164,7 @@ def _dense_select(s, edge, room):  # type: ignore[no-untyped-def]
     return found, room
 
 
-@_compiled
+@compiled
 def _sparse_scatter(out, offsets, index, x, point, neuron, value):  # type: ignore[no-untyped-def]
     for a in range(len(point)):
         row, v = out[neuron[a]], value[a]
@@ -186,7 +172,7 @@ def _sparse_scatter(out, offsets, index, x, point, neuron, value):  # type: igno
             row[index[o]] += v * x[o]
 
 
-@_compiled
+@compiled
 def _dense_scatter(out, rows, to, of, value):  # type: ignore[no-untyped-def]
     for a in range(len(to)):
         row, other, v = out[to[a]], rows[of[a]], value[a]
