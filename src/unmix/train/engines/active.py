@@ -1,7 +1,7 @@
 """Products with few active entries, in plain torch: for any device.
 
 An activation with a threshold is off almost everywhere. These functions find the entries that are
-on and work on them alone; `active_cpu` has the same functions compiled, to rounding.
+on and work on them alone; `active_cpu` does the same compiled, to rounding.
 
 Entries are triples of flat tensors: point [A], neuron [A], and what belongs to the pair.
 """
@@ -18,39 +18,44 @@ from unmix.data.sparse_rows import SparseRows
 Entries = tuple[Int[Tensor, " A"], Int[Tensor, " A"], Float[Tensor, " A"]]
 
 
-def sparse_select(x: SparseRows, w: Float[Tensor, "m d"], edge: float) -> Entries:
-    """Pairs with |<w_i, x>| >= edge (or NaN) and their products; `x` has one replica."""
-    bags = (x.index, w.T.contiguous(), x.offsets)
-    s = embedding_bag(*bags, mode="sum", per_sample_weights=x.value, include_last_offset=True)
-    return dense_select(s, edge)
+class Active:
+    """Finding active entries, and sums over them."""
 
+    def sparse_select(self, x: SparseRows, w: Float[Tensor, "m d"], edge: float) -> Entries:
+        """Pairs with |<w_i, x>| >= edge (or NaN) and their products; `x` has one replica.
 
-def dense_select(s: Float[Tensor, "n m"], edge: float) -> Entries:
-    """Pairs with |s| >= edge (or NaN) and their s."""
-    flat = (~(s.abs() < edge)).flatten().nonzero()[:, 0]
-    point = flat.div(s.shape[1], rounding_mode="floor")
-    return point, flat - point * s.shape[1], s.flatten()[flat]
+        What comes back may be written over by the next selection.
+        """
+        bags = (x.index, w.T.contiguous(), x.offsets)
+        s = embedding_bag(*bags, mode="sum", per_sample_weights=x.value, include_last_offset=True)
+        return self.dense_select(s, edge)
 
+    def dense_select(self, s: Float[Tensor, "n m"], edge: float) -> Entries:
+        """Pairs with |s| >= edge (or NaN) and their s."""
+        flat = (~(s.abs() < edge)).flatten().nonzero()[:, 0]
+        point = flat.div(s.shape[1], rounding_mode="floor")
+        return point, flat - point * s.shape[1], s.flatten()[flat]
 
-def sparse_scatter(
-    out: Float[Tensor, "m d"],
-    x: SparseRows,
-    point: Int[Tensor, " A"],
-    neuron: Int[Tensor, " A"],
-    value: Float[Tensor, " A"],
-) -> None:
-    """out_i += value x over the entries (point, i, value), in place."""
-    dense_scatter(out, x.dense()[0], neuron, point, value)
+    def sparse_scatter(
+        self,
+        out: Float[Tensor, "m d"],
+        x: SparseRows,
+        point: Int[Tensor, " A"],
+        neuron: Int[Tensor, " A"],
+        value: Float[Tensor, " A"],
+    ) -> None:
+        """out_i += value x over the entries (point, i, value), in place."""
+        self.dense_scatter(out, x.dense()[0], neuron, point, value)
 
-
-def dense_scatter(
-    out: Float[Tensor, "p d"],
-    rows: Float[Tensor, "q d"],
-    to: Int[Tensor, " A"],
-    of: Int[Tensor, " A"],
-    value: Float[Tensor, " A"],
-) -> None:
-    """out_to += value rows_of over the entries, in place."""
-    size = (out.shape[0], rows.shape[0])
-    matrix = torch.sparse_coo_tensor(torch.stack([to, of]), value, size, check_invariants=False)
-    out += torch.sparse.mm(matrix, rows)
+    def dense_scatter(
+        self,
+        out: Float[Tensor, "p d"],
+        rows: Float[Tensor, "q d"],
+        to: Int[Tensor, " A"],
+        of: Int[Tensor, " A"],
+        value: Float[Tensor, " A"],
+    ) -> None:
+        """out_to += value rows_of over the entries, in place."""
+        places, size = torch.stack([to, of]), (out.shape[0], rows.shape[0])
+        matrix = torch.sparse_coo_tensor(places, value, size, check_invariants=False)
+        out += torch.sparse.mm(matrix, rows)

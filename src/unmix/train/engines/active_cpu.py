@@ -1,7 +1,8 @@
-"""The functions of `active`, compiled for the processor; no pre-activation is ever written out.
+"""The functions of `active`, compiled for the processor.
 
-The weights are taken in blocks of neurons, turned so that neurons are contiguous: a block stays in
-the second-level cache and a product with a sparse point is a few additions of contiguous rows.
+With sparse points no pre-activation is ever written out: the weights are taken in blocks of
+neurons, turned so that neurons are contiguous. A block stays in the second-level cache, and its
+product with a point is a sum of a few contiguous rows.
 """
 
 from __future__ import annotations
@@ -9,76 +10,85 @@ from __future__ import annotations
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from numba import njit
 from torch import Tensor
 
 from unmix.data.sparse_rows import SparseRows
-from unmix.train.engines.active import Entries
+from unmix.train.engines.active import Active, Entries
+from unmix.train.engines.compiled import compiled, inlined
 
 # 128 neurons by 400 dimensions of float32 are 200 kB.
 BLOCK = 128
 STRIP = 16
-# Most runs of this many entries are off as a whole.
-CHUNK = 32
-# Room at first for one entry in this many.
-ROOM = 16
 
 
-def sparse_select(x: SparseRows, w: Float[Tensor, "m d"], edge: float) -> Entries:
-    """Pairs with |<w_i, x>| >= edge (or NaN) and their products; `x` has one replica."""
-    found = _sparse_select(
-        x.offsets.numpy(), x.index.numpy(), x.value.numpy(), w.numpy(), w.numpy().dtype.type(edge)
-    )
-    return _tensors(*found)
+class ActiveCpu(Active):
+    """Compiled; keeps the memory of its entries, since fresh memory costs more than the search."""
+
+    def __init__(self) -> None:
+        self.room = _room(BLOCK, np.empty(0))
+
+    def sparse_select(self, x: SparseRows, w: Float[Tensor, "m d"], edge: float) -> Entries:
+        array = w.numpy()
+        self._fit(array)
+        code = (x.offsets.numpy(), x.index.numpy(), x.value.numpy())
+        found, self.room = _sparse_select(*code, array, array.dtype.type(edge), self.room)
+        return self._entries(found)
+
+    def dense_select(self, s: Float[Tensor, "n m"], edge: float) -> Entries:
+        array = s.numpy()
+        self._fit(array)
+        found, self.room = _dense_select(array, array.dtype.type(edge), self.room)
+        return self._entries(found)
+
+    def sparse_scatter(
+        self,
+        out: Float[Tensor, "m d"],
+        x: SparseRows,
+        point: Int[Tensor, " A"],
+        neuron: Int[Tensor, " A"],
+        value: Float[Tensor, " A"],
+    ) -> None:
+        code = (x.offsets.numpy(), x.index.numpy(), x.value.numpy())
+        _sparse_scatter(out.numpy(), *code, point.numpy(), neuron.numpy(), value.numpy())
+
+    def dense_scatter(
+        self,
+        out: Float[Tensor, "p d"],
+        rows: Float[Tensor, "q d"],
+        to: Int[Tensor, " A"],
+        of: Int[Tensor, " A"],
+        value: Float[Tensor, " A"],
+    ) -> None:
+        _dense_scatter(out.numpy(), rows.numpy(), to.numpy(), of.numpy(), value.numpy())
+
+    def _fit(self, like: np.ndarray) -> None:
+        """Products are kept in the type of the weights."""
+        if self.room[2].dtype != like.dtype:
+            self.room = _room(len(self.room[0]), like)
+
+    def _entries(self, found: int) -> Entries:
+        point, neuron, value = (torch.from_numpy(part[:found]) for part in self.room)
+        return point, neuron, value
 
 
-def dense_select(s: Float[Tensor, "n m"], edge: float) -> Entries:
-    """Pairs with |s| >= edge (or NaN) and their s."""
-    return _tensors(*_dense_select(s.numpy(), s.numpy().dtype.type(edge)))
-
-
-def sparse_scatter(
-    out: Float[Tensor, "m d"],
-    x: SparseRows,
-    point: Int[Tensor, " A"],
-    neuron: Int[Tensor, " A"],
-    value: Float[Tensor, " A"],
-) -> None:
-    """out_i += value x over the entries (point, i, value), in place."""
-    code = (x.offsets.numpy(), x.index.numpy(), x.value.numpy())
-    _sparse_scatter(out.numpy(), *code, point.numpy(), neuron.numpy(), value.numpy())
-
-
-def dense_scatter(
-    out: Float[Tensor, "p d"],
-    rows: Float[Tensor, "q d"],
-    to: Int[Tensor, " A"],
-    of: Int[Tensor, " A"],
-    value: Float[Tensor, " A"],
-) -> None:
-    """out_to += value rows_of over the entries, in place."""
-    _dense_scatter(out.numpy(), rows.numpy(), to.numpy(), of.numpy(), value.numpy())
-
-
-def _tensors(point: np.ndarray, neuron: np.ndarray, value: np.ndarray) -> Entries:
-    return torch.from_numpy(point), torch.from_numpy(neuron), torch.from_numpy(value)
-
-
-@njit(cache=True)
+@compiled
 def _room(size, like):  # type: ignore[no-untyped-def]
+    """Memory for points, neurons and products."""
     return np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, like.dtype)
 
 
-@njit(cache=True)
-def _grown(entries, size):  # type: ignore[no-untyped-def]
-    """Room for `size` entries, the old ones kept."""
-    points, neurons, products = entries
-    p, i, v = _room(size, products)
+@compiled
+def _fitted(room, size):  # type: ignore[no-untyped-def]
+    """Memory for at least `size` entries, the old ones kept."""
+    points, neurons, products = room
+    if size <= len(points):
+        return room
+    p, i, v = _room(max(size, 2 * len(points)), products)
     p[: len(points)], i[: len(points)], v[: len(points)] = points, neurons, products
     return p, i, v
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _turn(w, first, turned):  # type: ignore[no-untyped-def]
     """turned [d, BLOCK] = rows first.. of w, transposed in strips that stay in the first cache."""
     m, d = w.shape
@@ -88,7 +98,7 @@ def _turn(w, first, turned):  # type: ignore[no-untyped-def]
                 turned[j, i] = w[first + i, j]
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _add_rows(s, turned, index, value, o, e):  # type: ignore[no-untyped-def]
     """s = sum of value times rows of `turned`, four rows at a time."""
     s[:] = 0
@@ -106,59 +116,55 @@ def _add_rows(s, turned, index, value, o, e):  # type: ignore[no-untyped-def]
         o += 1
 
 
-@njit(cache=True, inline="always")
-def _any_on(s, start, edge):  # type: ignore[no-untyped-def]
-    """Whether one of CHUNK entries is on; 32 bits, as wider ones would halve the speed."""
-    on = np.int32(0)
-    for i in range(CHUNK):
-        on |= np.int32(0) if abs(s[start + i]) < edge else np.int32(1)
-    return on != 0
-
-
-@njit(cache=True, inline="always")
-def _collect(s, edge, point, first, entries, found):  # type: ignore[no-untyped-def]
-    """Append the entries of s that are on; there is room for all."""
-    points, neurons, products = entries
-    for start in range(0, len(s), CHUNK):
-        end = min(start + CHUNK, len(s))
-        if end - start == CHUNK and not _any_on(s, start, edge):
+@inlined
+def _collect(s, width, edge, point, first, flags, words, points, neurons, products, found):  # type: ignore[no-untyped-def]
+    """Append the entries of s[:width] that are on; there is room for all."""
+    for i in range(width):
+        flags[i] = np.uint8(0) if abs(s[i]) < edge else np.uint8(1)
+    # Eight flags are looked at as one word; most words are zero.
+    for q in range((width + 7) // 8):
+        if words[q] == 0:
             continue
-        for i in range(start, end):
+        for i in range(8 * q, min(8 * q + 8, width)):
             points[found], neurons[found], products[found] = point, first + i, s[i]
             # An entry that is off is overwritten by the next one: no branch.
-            found += not abs(s[i]) < edge
+            found += flags[i]
     return found
 
 
-@njit(cache=True)
-def _sparse_select(offsets, index, value, w, edge):  # type: ignore[no-untyped-def]
+@compiled
+def _sparse_select(offsets, index, value, w, edge, room):  # type: ignore[no-untyped-def]
     n, (m, d) = len(offsets) - 1, w.shape
     # Columns beyond the last neuron are computed with the rest and never collected.
     turned, s, found = np.zeros((d, BLOCK), w.dtype), np.empty(BLOCK, w.dtype), 0
-    entries = _room(n * m // ROOM + BLOCK, w)
+    flags = np.zeros(BLOCK, np.uint8)
+    words = flags.view(np.uint64)
     for first in range(0, m, BLOCK):
         _turn(w, first, turned)
+        room = _fitted(room, found + n * BLOCK)
+        points, neurons, products = room
         width = min(BLOCK, m - first)
         for p in range(n):
             _add_rows(s, turned, index, value, offsets[p], offsets[p + 1])
-            if found + width > len(entries[0]):
-                entries = _grown(entries, 2 * len(entries[0]))
-            found = _collect(s[:width], edge, p, first, entries, found)
-    return entries[0][:found], entries[1][:found], entries[2][:found]
+            found = _collect(
+                s, width, edge, p, first, flags, words, points, neurons, products, found
+            )
+    return found, room
 
 
-@njit(cache=True)
-def _dense_select(s, edge):  # type: ignore[no-untyped-def]
+@compiled
+def _dense_select(s, edge, room):  # type: ignore[no-untyped-def]
     n, m = s.shape
-    entries, found = _room(n * m // ROOM + m, s), 0
+    flags, found = np.zeros(m + 8 - m % 8, np.uint8), 0
+    words = flags.view(np.uint64)
     for p in range(n):
-        if found + m > len(entries[0]):
-            entries = _grown(entries, 2 * len(entries[0]))
-        found = _collect(s[p], edge, p, 0, entries, found)
-    return entries[0][:found], entries[1][:found], entries[2][:found]
+        room = _fitted(room, found + m)
+        points, neurons, products = room
+        found = _collect(s[p], m, edge, p, 0, flags, words, points, neurons, products, found)
+    return found, room
 
 
-@njit(cache=True)
+@compiled
 def _sparse_scatter(out, offsets, index, x, point, neuron, value):  # type: ignore[no-untyped-def]
     for a in range(len(point)):
         row, v = out[neuron[a]], value[a]
@@ -166,7 +172,7 @@ def _sparse_scatter(out, offsets, index, x, point, neuron, value):  # type: igno
             row[index[o]] += v * x[o]
 
 
-@njit(cache=True)
+@compiled
 def _dense_scatter(out, rows, to, of, value):  # type: ignore[no-untyped-def]
     for a in range(len(to)):
         row, other, v = out[to[a]], rows[of[a]], value[a]

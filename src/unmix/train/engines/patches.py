@@ -29,10 +29,13 @@ from unmix.nets.activations import SmoothedRelu
 from unmix.nets.base import Params
 from unmix.spec import Spec
 from unmix.train.engines.product import product
+from unmix.train.engines.smooth import smooth_for
 
 # Replicas that share one pass have their buffers within about this many numbers (the L2 and L3
 # caches hold them); more replicas go in several passes over the same buffers.
 PASS = 1_500_000
+# With this many multiplications in a product, a replica gains nothing from company.
+LARGE = 2_000_000
 
 
 class OneStep(Spec):
@@ -124,9 +127,7 @@ class PatchGemm:
 
     Points are sorted by class, so that the attack on -F_y touches the filters of one class only;
     a class has as many rows as in the replica that has most of it, and spare rows weigh nothing.
-    With t = clamp(z, 0, rho) every formula of s is a polynomial of t:
-
-        s'(z) = (t/rho)^(q-1),    s(z) = t s'(z) / q + (relu(z) - t).
+    Slopes are kept as rho^(q-1) s'(z), which is cheaper; small factors make up for it.
     """
 
     def __init__(
@@ -138,7 +139,8 @@ class PatchGemm:
         eta: float,
         attack: OneStep | None = None,
     ) -> None:
-        self.q, self.rho, self.eta, self.attack = activation.q, activation.rho, eta, attack
+        self.smooth, self.eta, self.attack = smooth_for(activation, x), eta, attack
+        self.unit = activation.rho ** (1 - activation.q)
         self.replicas, self.points, self.patches, d = x.shape
         _, self.k, self.m, _ = params["w"].shape
         if int(y.min()) < 0 or int(y.max()) >= self.k:
@@ -147,8 +149,9 @@ class PatchGemm:
         self.w = self.spare = params["w"]
         self.restore(params)
         rows, width = self.x.shape[1], self.k * self.m
-        self.group = min(self.replicas, max(1, PASS // (rows * (3 * width + 2 * d))))
-        self.z, self.t, self.steep = (x.new_empty(self.group, rows, width) for _ in range(3))
+        together = PASS // (rows * (width + 2 * d)) if rows * width * d < LARGE else 1
+        self.group = min(self.replicas, max(1, together))
+        self.z = x.new_empty(self.group, rows, width)
         self.xt, self.move = (x.new_empty(self.group, rows, d) for _ in range(2))
 
     def outputs(self) -> Float[Tensor, "R N k"]:
@@ -165,9 +168,8 @@ class PatchGemm:
             xt, out = self._attacked(g), self.spare[g].flatten(1, 2)
             f, steep = self._forward(xt, self.w[g])
             pull = (f.softmax(-1) - self.target[g]).mul_(self.weight[g])
-            # t^(q-1) is left without its 1/rho^(q-1), which is cheaper to put here.
-            pull.mul_(-self.eta / (self.points * self.rho ** (self.q - 1)))
-            self._by_output(steep).mul_(pull[:, :, None, :, None])
+            pull.mul_(-self.eta * self.unit / self.points)
+            self.smooth.scale(self._by_output(steep), pull)
             move = product(steep.transpose(1, 2), xt, out)
             torch.add(self.w[g].flatten(1, 2), move, out=out)
         self.w, self.spare = self.spare, self.w
@@ -223,11 +225,12 @@ class PatchGemm:
     def _own(self, attack: OneStep, x: Tensor, w: Tensor, target: Tensor) -> Tensor:
         """X + clip(-eta~ grad F_y): the filters of one class are enough for its points."""
         xt = self.xt[: len(x)]
-        scale = -attack.scale(self.points) / self.rho ** (self.q - 1)
+        scale = -attack.scale(self.points) * self.unit
         for c, (a, e) in zip(self.present, self.bounds, strict=True):
             half = self.z.view(-1)[: len(x) * (e - a) * self.m].view(len(x), e - a, self.m)
-            z = product(x[:, a:e], w[:, c].transpose(1, 2), half).clamp_(0, self.rho)
-            move = product(z.pow_(self.q - 1), w[:, c], self.move[: len(x), a:e])
+            z = product(x[:, a:e], w[:, c].transpose(1, 2), half)
+            self.smooth.steepen(z)
+            move = product(z, w[:, c], self.move[: len(x), a:e])
             torch.add(x[:, a:e], attack.clipped(move.mul_(scale)), out=xt[:, a:e])
         return xt
 
@@ -236,19 +239,16 @@ class PatchGemm:
         f, steep = self._forward(x, w)
         rival = f.masked_fill(target > 0, -torch.inf).argmax(-1)
         side = functional.one_hot(rival, self.k).to(target) - target
-        self._by_output(steep).mul_(side[:, :, None, :, None])
+        self.smooth.scale(self._by_output(steep), side)
         xt = self.xt[: len(x)]
         move = product(steep, w.flatten(1, 2), xt)
-        scale = attack.scale(self.points) / self.rho ** (self.q - 1)
+        scale = attack.scale(self.points) * self.unit
         return torch.add(x, attack.clipped(move.mul_(scale)), out=xt)
 
     def _forward(self, x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-        """F [g N k], and rho^(q-1) s'(z) [g NP km] in the buffer `steep`."""
+        """F [g N k], and rho^(q-1) s'(z) [g NP km]."""
         z = product(x, w.flatten(1, 2).transpose(1, 2), self.z[: len(x)])
-        t = torch.clamp(z, 0, self.rho, out=self.t[: len(x)])
-        steep = torch.pow(t, self.q - 1, out=self.steep[: len(x)])
-        value = z.relu_().sub_(t).addcmul_(t, steep, value=self.rho ** (1 - self.q) / self.q)
-        return self._by_output(value).sum((2, 4)), steep
+        return self.smooth.total(self._by_output(z)), z
 
     def _by_output(self, z: Float[Tensor, "g NP km"]) -> Float[Tensor, "g N P k m"]:
         return z.unflatten(2, (self.k, self.m)).unflatten(1, (-1, self.patches))

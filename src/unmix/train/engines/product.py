@@ -25,5 +25,9 @@ def product(
     if _LINEAR is None or not fits or replicas > 1 or n * d * b.shape[2] < SMALL:
         return torch.bmm(a, b, out=out)
     # A product with the transposed weights of a linear layer: b is handed over transposed.
+    if a.stride(-1) != 1 and b.shape[2] < n:
+        # The narrower factor is cheaper to turn.
+        turned: Tensor = _LINEAR(b[0].T, a[0], None, "none", [], "")
+        return turned.T.unsqueeze(0)
     z: Tensor = _LINEAR(a[0], b[0].T, None, "none", [], "")
     return z.unsqueeze(0)

@@ -28,14 +28,15 @@ import torch
 from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from unmix.data.sparse_rows import SparseRows
 from unmix.nets.activations import GaussianRelu
 from unmix.nets.base import Params
 from unmix.spec import Spec
-from unmix.train.engines import active, active_cpu
+from unmix.train.engines.active import Active
+from unmix.train.engines.active_cpu import ActiveCpu
 from unmix.train.engines.product import product
+from unmix.train.losses import losses
 
 Points = Float[Tensor, "R n d"] | SparseRows
 # With more entries on than this share, a dense product beats one that follows the entries.
@@ -73,7 +74,8 @@ class SymmetricReference:
     ) -> None:
         """One step of gradient descent on the mean logistic loss and the regulariser."""
         w = self.w.clone().requires_grad_()
-        loss = softplus(-y * self._outputs(_dense(x), w, rho)).mean(1).sum()
+        outputs = self._outputs(_dense(x), w, rho).unsqueeze(-1)
+        loss = losses(outputs, y).mean(1).sum()
         squares = (w * w).sum(-1)
         regulariser = (squares / 2 + squares**1.5 / 3).sum()
         (g,) = torch.autograd.grad(loss + self.schedule.decay * regulariser, w)
@@ -131,7 +133,7 @@ class SymmetricGemm:
         self.schedule, self.w, self.b = schedule, params["w"], params["b"]
         self.reach = reach
         self.restore(params)
-        self.kernels = active_cpu if self.w.device.type == "cpu" else active
+        self.kernels = ActiveCpu() if self.w.device.type == "cpu" else Active()
 
     def step(
         self, x: Points, y: Float[Tensor, "R n"], eta: float, rho: Tensor | None = None
