@@ -31,6 +31,7 @@ from unmix.train.descent import GradientDescent
 from unmix.train.engines import ENGINES, choose
 from unmix.train.engines.base import Problem
 from unmix.train.engines.columns import Drawn, Held
+from unmix.train.engines.product import product
 from unmix.train.losses import Loss
 
 ETA = 1e-3
@@ -169,14 +170,14 @@ class Setup:
         """Its products and nothing else."""
         case = self.case
         wide, seen = case.replicas * case.neurons, case.batch or case.n
-        z = torch.zeros(wide, seen, dtype=case.dtype)
+        z = torch.zeros(1, wide, seen, dtype=case.dtype)
         if name == "gram":
-            kernel = torch.zeros(case.n, seen, dtype=case.dtype)
-            c = torch.zeros(wide, case.n, dtype=case.dtype)
-            return lambda: torch.mm(c, kernel, out=z)
-        x = self.problem.x.whole()[0, :seen]
-        w = torch.zeros(wide, case.d, dtype=case.dtype)
-        return lambda: (torch.mm(w, x.T, out=z), w.addmm_(z, x, alpha=-1))
+            kernel = torch.zeros(1, case.n, seen, dtype=case.dtype)
+            c = torch.zeros(1, wide, case.n, dtype=case.dtype)
+            return lambda: product(c, kernel.mT, z)
+        x = self.problem.x.whole()[:, :seen]
+        w, move = (torch.zeros(1, wide, case.d, dtype=case.dtype) for _ in range(2))
+        return lambda: (product(w, x.mT, z), product(z, x, move))
 
 
 def row(case: Case, repeats: int) -> list[str]:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from unmix.nets.base import Params
 from unmix.train.engines.base import Problem, masked, over_sets
+from unmix.train.engines.product import product
 
 
 class Gemm:
@@ -23,6 +24,7 @@ class Gemm:
         self.problem, self.x = problem, problem.x.whole()
         self.sets, self.points = self.x.shape[:2]
         self.buffers: dict[int, tuple[Tensor, Tensor]] = {}
+        self.move = torch.empty_like(problem.params["w"])
         self.rows: Int[Tensor, "S b"] | None = None
         self.restore(problem.params)
 
@@ -30,8 +32,8 @@ class Gemm:
         """Outputs; the points of a mini-batch are gathered first."""
         self.fresh = True
         self.rows, self.seen = rows, self.x if rows is None else _gathered(self.x, rows)
-        self.now, self.work = self._buffers(self.seen.shape[1])
-        self._multiply(self.seen, self.now)
+        room, self.work = self._buffers(self.seen.shape[1])
+        self.now = self._multiply(self.seen, room)
         self.norms = self._norms()
         top = self.problem.top
         self.out = top.forward(self.now, self.norms, self._extras(), self.work)
@@ -45,7 +47,8 @@ class Gemm:
         g = masked(pull.g, alive)
         if pull.shrink is not None:
             w.mul_((1 - masked(pull.shrink, alive)).unsqueeze(-1))
-        over_sets(w, self.sets).baddbmm_(over_sets(g, self.sets), self.seen, alpha=-1)
+        move = product(over_sets(g, self.sets), self.seen, over_sets(self.move, self.sets))
+        over_sets(w, self.sets).sub_(move)
         if "b" in self.current:
             self.current["b"].sub_(g.sum(2))
         for name, move in pull.moves.items():
@@ -68,13 +71,11 @@ class Gemm:
         self.fresh = False
 
     def _multiply(self, x: Float[Tensor, "S n d"], out: Tensor) -> Float[Tensor, "R M n"]:
-        w, z, xt = over_sets(self.current["w"], self.sets), over_sets(out, self.sets), x.mT
-        if "b" in self.current:
-            bias = self.current["b"].view(self.sets, -1, 1).expand_as(z)
-            torch.baddbmm(bias, w, xt, out=z)
-        else:
-            torch.bmm(w, xt, out=z)
-        return out
+        """W X^T + b, perhaps in `out`."""
+        w = self.current["w"]
+        z = product(over_sets(w, self.sets), x.mT, over_sets(out, self.sets))
+        z = z.reshape(*w.shape[:2], x.shape[1])
+        return z.add_(self.current["b"].unsqueeze(-1)) if "b" in self.current else z
 
     def _norms(self) -> Float[Tensor, "R M"]:
         w = self.current["w"]

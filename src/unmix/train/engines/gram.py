@@ -18,6 +18,7 @@ from torch import Tensor
 from unmix.errors import SpecError
 from unmix.nets.base import Params
 from unmix.train.engines.base import Problem, masked, over_sets, per_replica
+from unmix.train.engines.product import product
 
 
 class Gram:
@@ -31,7 +32,7 @@ class Gram:
             raise SpecError("coefficient space keeps no norms of neurons with biases", hint)
         self.kernel, self.z0 = self._products()
         self.squares = self.start["w"].square().sum(-1)
-        self.z_all, self.work = torch.empty_like(self.z0), torch.empty_like(self.z0)
+        self.room, self.work = torch.empty_like(self.z0), torch.empty_like(self.z0)
         self.rows: Int[Tensor, "S b"] | None = None
         still = {"c": torch.zeros_like(self.z0), "s": torch.ones_like(self.squares)}
         self.restore(still | problem.extras)
@@ -103,12 +104,11 @@ class Gram:
             z0 += self.start["b"].unsqueeze(-1)
         return kernel, z0
 
-    def _preactivations(self) -> Float[Tensor, "R M n"]:
-        """Z of all points, into its buffer."""
-        now = over_sets(self.z_all, self.sets)
-        start, c = over_sets(self._start(), self.sets), over_sets(self.current["c"], self.sets)
-        torch.baddbmm(start, c, self.kernel, out=now)
-        return self.z_all
+    def _preactivations(self) -> None:
+        """Z of all points."""
+        room, c = over_sets(self.room, self.sets), over_sets(self.current["c"], self.sets)
+        # K is its own transpose, and faster to read as one.
+        self.z_all = product(c, self.kernel.mT, room).reshape(self.z0.shape).add_(self._start())
 
     def _at(self, rows: Int[Tensor, "S b"]) -> Float[Tensor, "R M b"]:
         mine = per_replica(rows, len(self.z0)).unsqueeze(1).expand(-1, self.z0.shape[1], -1)

@@ -2,10 +2,13 @@
 
 torch's own matrix product goes to MKL, which keeps to AVX2 on processors of other makers; oneDNN,
 which torch carries as well, chooses by what the processor can do. In float32 on such a machine it
-is about twice as fast (docs/steps.md has the measurement). Results differ by rounding only.
+is about twice as fast (docs/performance.md has the measurement). Results differ by rounding only.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
 
 import torch
 from jaxtyping import Float
@@ -13,7 +16,6 @@ from torch import Tensor
 
 # Below this many multiplications a call costs more than its arithmetic.
 SMALL = 100_000
-_LINEAR = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
 
 
 def product(
@@ -21,13 +23,30 @@ def product(
 ) -> Float[Tensor, "R n h"]:
     """a b, in `out` or in a tensor of its own: use what comes back."""
     replicas, n, d = a.shape
-    fits = a.dtype == torch.float32 and a.device.type == "cpu"
-    if _LINEAR is None or not fits or replicas > 1 or n * d * b.shape[2] < SMALL:
+    fits = a.dtype == torch.float32 and a.device.type == "cpu" and n * d * b.shape[2] >= SMALL
+    if not (fits and _has_linear()):
         return torch.bmm(a, b, out=out)
-    # A product with the transposed weights of a linear layer: b is handed over transposed.
-    if a.stride(-1) != 1 and b.shape[2] < n:
+    if replicas == 1:
+        return _linear(a[0], b[0]).unsqueeze(0)
+    for r in range(replicas):
+        out[r] = _linear(a[r], b[r])
+    return out
+
+
+def _linear(a: Float[Tensor, "n d"], b: Float[Tensor, "d h"]) -> Float[Tensor, "n h"]:
+    """The product as a linear layer without bias, whose weights are b transposed."""
+    if a.stride(-1) != 1 and b.shape[1] < a.shape[0]:
         # The narrower factor is cheaper to turn.
-        turned: Tensor = _LINEAR(b[0].T, a[0], None, "none", [], "")
-        return turned.T.unsqueeze(0)
-    z: Tensor = _LINEAR(a[0], b[0].T, None, "none", [], "")
-    return z.unsqueeze(0)
+        turned: Tensor = torch.ops.mkldnn._linear_pointwise(b.T, a, None, "none", [], "")
+        return turned.T
+    z: Tensor = torch.ops.mkldnn._linear_pointwise(a, b.T, None, "none", [], "")
+    return z
+
+
+@cache
+def _has_linear() -> bool:
+    """Does this torch carry oneDNN, and its linear layer in the form that is called here?"""
+    with suppress(AttributeError, RuntimeError, TypeError):
+        a, b = torch.rand(3, 4), torch.rand(4, 2)
+        return bool(torch.allclose(_linear(a, b), a @ b))
+    return False
