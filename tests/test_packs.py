@@ -10,7 +10,6 @@ import torch
 from small_runs import leftovers, small
 from unmix import experiment as module
 from unmix import store as store_module
-from unmix.attacks.suite import STANDARD
 from unmix.errors import SpecError
 from unmix.experiment import packs, run, run_pack
 from unmix.store import Store
@@ -76,7 +75,7 @@ def test_a_sweep_packs_and_the_store_holds_each(tmp_path: Path, monkeypatch) -> 
         return train(experiments, **options)
 
     monkeypatch.setattr(store_module, "train", counted)
-    execute(tmp_path, [Job(e) for e in GRID], STANDARD)
+    execute(tmp_path, [Job(e) for e in GRID])
     assert trained == [3]
     assert leftovers(tmp_path) == []
     for experiment in GRID:
@@ -86,13 +85,13 @@ def test_a_sweep_packs_and_the_store_holds_each(tmp_path: Path, monkeypatch) -> 
 def test_who_trains_with_whom_does_not_depend_on_what_is_done(tmp_path: Path) -> None:
     """So a sweep that lost a run makes the same bytes again."""
     jobs = [Job(e) for e in GRID]
-    execute(tmp_path, jobs, STANDARD)
+    execute(tmp_path, jobs)
     lost = tmp_path / GRID[1].digest() / "params.safetensors"
     before = lost.read_bytes()
     for file in sorted(lost.parent.iterdir()):
         file.unlink()
     lost.parent.rmdir()
-    execute(tmp_path, jobs, STANDARD)
+    execute(tmp_path, jobs)
     assert lost.read_bytes() == before
 
 

@@ -16,7 +16,7 @@ from small_runs import STEPS, assert_same, leftovers, small, verdict
 from unmix import records, spec
 from unmix import store as store_module
 from unmix.attacks.gradient import PGD
-from unmix.attacks.suite import SuiteL2
+from unmix.attacks.suite import AttackPlan, SuiteL2
 from unmix.errors import StoreError
 from unmix.experiment import run as train
 from unmix.store import Store
@@ -24,6 +24,10 @@ from unmix.store import Store
 SAME = ("experiment.json", "trace.parquet", "stops.json", "params.safetensors")
 SUITE = SuiteL2(pgd=PGD(steps=3, restarts=2))
 RADII = (4.0, 1.0, 2.5)
+
+
+def plan(radii=RADII, points: int | None = None) -> AttackPlan:
+    return AttackPlan(SUITE, tuple(radii), points, unit="input")
 
 
 @pytest.fixture(autouse=True)
@@ -206,9 +210,9 @@ def test_damaged_verdicts_are_an_error_that_says_what_to_do(store: Store, conten
 
 def test_an_attack_is_kept_beside_its_run(store: Store, monkeypatch) -> None:
     run = store.run(small())
-    fresh = store.attacked(run, SUITE, RADII)
+    fresh = store.attacked(run, plan())
     monkeypatch.setattr(SuiteL2, "curve", None)
-    kept = Store(store.root).attacked(store.load(run.folder), SUITE, sorted(RADII), points=8)
+    kept = Store(store.root).attacked(store.load(run.folder), plan(sorted(RADII), points=8))
     assert (kept.radii, kept.names) == (fresh.radii, fresh.names) == ((1.0, 2.5, 4.0), fresh.names)
     assert (kept.unit, kept.unverified) == (fresh.unit, fresh.unverified)
     for mine, theirs in ((kept.by_attack, fresh.by_attack), (kept.control, fresh.control)):
@@ -221,25 +225,26 @@ def test_an_attack_is_kept_beside_its_run(store: Store, monkeypatch) -> None:
 
 def test_an_attack_under_other_conditions_is_another_one(store: Store) -> None:
     run = store.run(small())
-    few = store.attacked(run, SUITE, RADII, 3)
+    few = store.attacked(run, plan(points=3))
     assert few.smallest.shape == (2, 3)
-    assert store.find_attacked(run, SUITE, RADII) is None
-    assert store.find_attacked(run, SUITE, (1.0, 2.0), 3) is None
-    assert store.find_attacked(run, SUITE.override("pgd.steps=4"), RADII, 3) is None
+    stronger = AttackPlan(SUITE.override("pgd.steps=4"), RADII, 3, "input")
+    assert store.find_attacked(run, plan()) is None
+    assert store.find_attacked(run, plan((1.0, 2.0), points=3)) is None
+    assert store.find_attacked(run, stronger) is None
     with pytest.raises(StoreError, match="memory only"):
-        store.attacked(train(small()), SUITE, RADII)
+        store.attacked(train(small()), plan())
 
 
 @pytest.mark.parametrize("damage", ["flip", "truncate"])
 def test_a_damaged_attack_is_done_again(store: Store, damage: str) -> None:
     run = store.run(small())
-    fresh = store.attacked(run, SUITE, RADII)
+    fresh = store.attacked(run, plan())
     (path,) = run.folder.glob("attacked-*")
     whole = path.read_bytes()
     path.write_bytes(
         whole[:-20] if damage == "truncate" else whole[:-3] + bytes([whole[-3] ^ 64]) + whole[-2:]
     )
-    assert store.find_attacked(run, SUITE, RADII) is None
-    assert torch.equal(store.attacked(run, SUITE, RADII).smallest, fresh.smallest)
+    assert store.find_attacked(run, plan()) is None
+    assert torch.equal(store.attacked(run, plan()).smallest, fresh.smallest)
     assert path.read_bytes() == whole
     assert store.load(run.folder).replicas == 2

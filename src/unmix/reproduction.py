@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from unmix.attacks.base import Attacked
-from unmix.attacks.suite import STANDARD
 from unmix.claims import Claim, Verdict
 from unmix.errors import UnknownName, nearest
 from unmix.experiment import Run, using_threads
@@ -65,9 +63,8 @@ class Task:
 
     def run(self, progress: Progress) -> None:
         """Fill the store with every run and attack that is needed."""
-        jobs = [Job(s.experiment, s.attack) for s in self.needed.values()]
-        means = asdict(self.means)
-        execute(self.store.root, jobs, STANDARD, progress=progress, **means)
+        jobs = [Job.of(s.experiment, s.attack) for s in self.needed.values()]
+        execute(self.store.root, jobs, progress=progress, **asdict(self.means))
 
     def judge(self, tell: Callable[[int, int], None] = lambda done, total: None) -> Reproduction:
         """Judge the claims on the store's runs, draw the figures, keep verdicts with the runs."""
@@ -94,7 +91,7 @@ class Task:
             run=lambda experiment: self.store.run(
                 experiment, threads=self.means.threads, device=self.means.device
             ),
-            attacked=lambda run: _standard(self.store, run),
+            attacked=self.store.attacked,
         )
         return Evidence(self.settings, self.paper.settings("paper"), source)
 
@@ -109,11 +106,7 @@ def judge_alone(store: Store, run: Run) -> None:
     if not run.trace.diverged:
         with using_threads(1):
             known = {v.claim for v in store.verdicts(run)}
-            store.annotate(run, verdicts(run, lambda r: _standard(store, r), known))
-
-
-def _standard(store: Store, run: Run) -> Attacked:
-    return store.attacked(run, STANDARD.suite, STANDARD.radii(run.experiment), STANDARD.points)
+            store.annotate(run, verdicts(run, store.attacked, known))
 
 
 @dataclass(frozen=True)

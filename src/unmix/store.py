@@ -26,7 +26,7 @@ from safetensors import SafetensorError
 
 from unmix import records
 from unmix.attacks.base import Attacked
-from unmix.attacks.suite import SuiteL2
+from unmix.attacks.suite import AttackPlan
 from unmix.claims import Verdict
 from unmix.errors import StoreError
 from unmix.experiment import Experiment, Run, Supervisor, pick_device, threads_for
@@ -116,22 +116,18 @@ class Store:
             )
         raise StoreError(f"there is no run {str(folder)!r} in {self.root}", self._overview())
 
-    def find_attacked(
-        self, run: Run, suite: SuiteL2, radii: Sequence[float], points: int | None = None
-    ) -> Attacked | None:
+    def find_attacked(self, run: Run, plan: AttackPlan) -> Attacked | None:
         """What `attacked` has kept of an earlier call, if that is sound."""
         with suppress(StoreError):
-            return records.read_attacked(_attacked_path(run, suite, radii, points))
+            return records.read_attacked(_attacked_path(run, plan))
         return None
 
-    def attacked(
-        self, run: Run, suite: SuiteL2, radii: Sequence[float], points: int | None = None
-    ) -> Attacked:
-        """A suite on the first held-out points of a stored run, computed once and kept."""
-        path = _attacked_path(run, suite, radii, points)
-        if (known := self.find_attacked(run, suite, radii, points)) is not None:
+    def attacked(self, run: Run, plan: AttackPlan) -> Attacked:
+        """A plan of attack on a stored run, carried out once and kept."""
+        path = _attacked_path(run, plan)
+        if (known := self.find_attacked(run, plan)) is not None:
             return known
-        attacked = suite.curve(run, radii, points)
+        attacked = plan.curve(run)
         with _writing(path):
             records.write_attacked(path, attacked)
         return attacked
@@ -238,8 +234,10 @@ def _home(run: Run) -> Path:
     return run.folder
 
 
-def _attacked_path(run: Run, suite: SuiteL2, radii: Sequence[float], points: int | None) -> Path:
-    wanted = [suite.plain(), sorted(map(float, radii)), points or run.experiment.samples.test]
+def _attacked_path(run: Run, plan: AttackPlan) -> Path:
+    """Named by what decides the outcome: the suite, the radii in input space, the points."""
+    radii = sorted(map(float, plan.radii(run.experiment)))
+    wanted = [plan.suite.plain(), radii, plan.points or run.experiment.samples.test]
     text = json.dumps([records.MAKER, run.experiment.digest(), wanted], sort_keys=True)
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
     return _home(run) / f"attacked-{key}.safetensors"

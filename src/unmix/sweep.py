@@ -27,16 +27,18 @@ from unmix.store import Store
 
 Progress = Callable[[int, int, str], None]
 
-# Time of one attack step from one start at one neuron, in units of a multiplication in training.
-ATTACK_STEP = 4000
-
 
 @dataclass(frozen=True)
 class Job:
-    """A run that the store should hold and, if wanted, its attack."""
+    """A run that the store should hold, and what should be known of its robustness."""
 
     experiment: Experiment
-    attack: bool = False
+    attacks: tuple[AttackPlan, ...] = ()
+
+    @classmethod
+    def of(cls, experiment: Experiment, attack: AttackPlan | None = None) -> Job:
+        """With one plan of attack, or none."""
+        return cls(experiment, () if attack is None else (attack,))
 
     def training_cost(self) -> int:
         """Of the training alone, in multiplications."""
@@ -44,15 +46,9 @@ class Job:
         n, d, neurons = e.samples.train, e.data.d, e.net.neurons(e.data)
         return len(e.seeds) * n * min(n, 2 * d) * (d + e.train.length() * neurons)
 
-    def cost(self, plan: AttackPlan) -> int:
+    def cost(self) -> int:
         """A rough number of multiplications: right to a factor of two or so, good for an ETA."""
-        return self.training_cost() + self.attack * self._attack_cost(plan)
-
-    def _attack_cost(self, plan: AttackPlan) -> int:
-        e = self.experiment
-        points = len(e.seeds) * (plan.points or e.samples.test)
-        starts = plan.suite.pgd.steps * plan.suite.pgd.restarts
-        return points * starts * e.net.neurons(e.data) * ATTACK_STEP
+        return self.training_cost() + sum(plan.cost(self.experiment) for plan in self.attacks)
 
 
 # Jobs that are trained together.
@@ -62,7 +58,6 @@ Load = tuple[Job, ...]
 def execute(
     store_root: Path,
     jobs: Sequence[Job],
-    plan: AttackPlan,
     *,
     workers: int = 1,
     device: str = "auto",
@@ -75,8 +70,8 @@ def execute(
         raise SpecError(f"expected at least one worker and one thread, got {came}")
     store, loads = Store(store_root), _loads(_distinct(jobs))
     try:
-        left = [load for load in loads if not all(_is_done(store, job, plan) for job in load)]
-        tally = _tally(loads, left, plan, progress)
+        left = [load for load in loads if not all(_is_done(store, job) for job in load)]
+        tally = _tally(loads, left, progress)
         if workers == 1 or len(left) < 2:
             _in_process(store, left, tally, device, threads)
         else:
@@ -91,7 +86,6 @@ class _Tally:
     """Finished cost over all jobs, as the caller hears of it."""
 
     progress: Progress
-    plan: AttackPlan
     done: int
     total: int
 
@@ -104,21 +98,19 @@ class _Tally:
         return lambda step, steps: self.tell(_names(load), cost * step // steps)
 
     def finish(self, load: Load) -> None:
-        self.done += _cost(load, self.plan)
+        self.done += _cost(load)
         self.tell(_names(load))
 
 
-def _tally(
-    loads: Sequence[Load], left: Sequence[Load], plan: AttackPlan, progress: Progress
-) -> _Tally:
-    total = sum(_cost(load, plan) for load in loads)
-    tally = _Tally(progress, plan, total - sum(_cost(load, plan) for load in left), total)
+def _tally(loads: Sequence[Load], left: Sequence[Load], progress: Progress) -> _Tally:
+    total = sum(map(_cost, loads))
+    tally = _Tally(progress, total - sum(map(_cost, left)), total)
     tally.tell("")
     return tally
 
 
-def _cost(load: Load, plan: AttackPlan) -> int:
-    return sum(job.cost(plan) for job in load)
+def _cost(load: Load) -> int:
+    return sum(job.cost() for job in load)
 
 
 def _names(load: Load) -> str:
@@ -133,26 +125,26 @@ def _loads(jobs: Sequence[Job]) -> list[Load]:
 
 
 def _distinct(jobs: Iterable[Job]) -> list[Job]:
-    """One job a digest, which attacks if one of them does."""
+    """One job a digest, which attacks as each of them does."""
     table: dict[str, Job] = {}
     for job in jobs:
         digest = job.experiment.digest()
-        before = digest in table and table[digest].attack
-        table[digest] = Job(job.experiment, job.attack or before)
+        before = table[digest].attacks if digest in table else ()
+        new = tuple(plan for plan in job.attacks if plan not in before)
+        table[digest] = Job(job.experiment, before + new)
     return list(table.values())
 
 
-def _is_done(store: Store, job: Job, plan: AttackPlan) -> bool:
+def _is_done(store: Store, job: Job) -> bool:
     run = store.find(job.experiment)
-    if run is None or not job.attack:
-        return run is not None
-    return store.find_attacked(run, plan.suite, plan.radii(job.experiment), plan.points) is not None
+    if run is None:
+        return False
+    return all(store.find_attacked(run, plan) is not None for plan in job.attacks)
 
 
 def _do(
     store: Store,
     load: Load,
-    plan: AttackPlan,
     device: str,
     threads: int,
     progress: Callable[[int, int], None] | None = None,
@@ -160,8 +152,8 @@ def _do(
     experiments = [job.experiment for job in load]
     runs = store.run_pack(experiments, device=device, threads=threads, progress=progress)
     for job, run in zip(load, runs, strict=True):
-        if job.attack:
-            store.attacked(run, plan.suite, plan.radii(job.experiment), plan.points)
+        for plan in job.attacks:
+            store.attacked(run, plan)
 
 
 def _in_process(
@@ -171,7 +163,7 @@ def _in_process(
     torch.set_num_threads(threads)
     try:
         for load in loads:
-            _do(store, load, tally.plan, device, threads, tally.within(load))
+            _do(store, load, device, threads, tally.within(load))
             tally.finish(load)
     finally:
         torch.set_num_threads(before)
@@ -182,7 +174,7 @@ def _in_pool(
 ) -> None:
     with _pool(workers, threads) as pool:
         try:
-            futures = _submitted(pool, store, loads, tally.plan, device, threads)
+            futures = _submitted(pool, store, loads, device, threads)
             for future in as_completed(futures):
                 future.result()
                 tally.finish(futures[future])
@@ -195,17 +187,16 @@ def _submitted(
     pool: ProcessPoolExecutor,
     store: Store,
     loads: Sequence[Load],
-    plan: AttackPlan,
     device: str,
     threads: int,
 ) -> dict[Future[None], Load]:
     """The longest first, so that no long job is left to one worker at the end."""
     futures = {}
     with _deaf():
-        for load in sorted(loads, key=lambda load: -_cost(load, plan)):
+        for load in sorted(loads, key=lambda load: -_cost(load)):
             # As text: a spec may carry cached tensors, no business of another process.
-            texts = [(job.experiment.to_json(), job.attack) for job in load]
-            futures[pool.submit(_work, store.root, texts, plan, device, threads)] = load
+            texts = [(job.experiment.to_json(), job.attacks) for job in load]
+            futures[pool.submit(_work, store.root, texts, device, threads)] = load
     return futures
 
 
@@ -254,7 +245,10 @@ def _die_with(lifeline: Connection) -> None:
 
 
 def _work(
-    root: Path, texts: Sequence[tuple[str, bool]], plan: AttackPlan, device: str, threads: int
+    root: Path,
+    texts: Sequence[tuple[str, tuple[AttackPlan, ...]]],
+    device: str,
+    threads: int,
 ) -> None:
-    load = tuple(Job(Experiment.parse(json.loads(text)), attack) for text, attack in texts)
-    _do(Store(root), load, plan, device, threads)
+    load = tuple(Job(Experiment.parse(json.loads(text)), attacks) for text, attacks in texts)
+    _do(Store(root), load, device, threads)

@@ -27,7 +27,7 @@ BEST = 1 - 1 / 2**0.5
 @cache
 def attacked(net: Net, data: Clusters, points: int = 8) -> tuple[Run, Attacked]:
     run = still(net, data, test=points)
-    return run, robustness(run, STANDARD.relative_radii)
+    return run, robustness(run, STANDARD.grid)
 
 
 def radii(net: Net, data: Clusters) -> dict[float, torch.Tensor]:

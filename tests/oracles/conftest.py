@@ -44,7 +44,7 @@ def trained(net: Net) -> Run:
 
 def attacked(run: Run) -> Attacked:
     with unchecked_shapes():
-        return robustness(run, STANDARD.relative_radii)
+        return robustness(run, STANDARD.grid)
 
 
 @pytest.fixture(scope="session")

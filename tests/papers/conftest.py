@@ -8,7 +8,7 @@ from lab import unchecked_shapes
 from unmix.attacks import base
 from unmix.attacks.base import Attacked
 from unmix.attacks.gradient import PGD
-from unmix.attacks.suite import STANDARD, SuiteL2
+from unmix.attacks.suite import AttackPlan, SuiteL2
 from unmix.experiment import Experiment, Run
 from unmix.experiment import run as train
 from unmix.papers.averaging import PAPER
@@ -32,13 +32,13 @@ def shrunken(experiment: Experiment) -> Experiment:
     return experiment.with_(*changes)
 
 
-def attacked(run: Run) -> Attacked:
+def attacked(run: Run, plan: AttackPlan) -> Attacked:
     """A coarse attack: two of its constants are lowered for the time."""
     suite = SuiteL2(pgd=PGD(steps=3, restarts=2))
     with unchecked_shapes(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(base, "GRID", 20)
         patch.setattr(base, "BISECTIONS", 10)
-        return suite.curve(run, STANDARD.radii(run.experiment))
+        return suite.curve(run, plan.radii(run.experiment))
 
 
 @pytest.fixture(scope="session")

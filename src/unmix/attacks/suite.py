@@ -37,22 +37,40 @@ def robustness(
     run: Run, radii: Sequence[float], *, points: int | None = None, suite: SuiteL2 | None = None
 ) -> Attacked:
     """Robust accuracy at radii in units of alpha |mu| (where 1/sqrt 2 is the best possible)."""
-    plan = AttackPlan(suite or SuiteL2(), tuple(radii), points)
-    return plan.suite.curve(run, plan.radii(run.experiment), points)
+    return AttackPlan(suite or SuiteL2(), tuple(radii), points).curve(run)
+
+
+# Time of one attack step from one start at one neuron, in units of a multiplication in training.
+STEP = 4000
 
 
 @dataclass(frozen=True)
 class AttackPlan:
-    """A suite at radii in units of alpha |mu|, on the first `points` held-out points (or all)."""
+    """A suite on a grid of radii, on the first `points` held-out points of a run (or all).
+
+    The radii are multiples of the signal alpha |mu| of clusters, or lengths in input space.
+    """
 
     suite: SuiteL2
-    relative_radii: tuple[float, ...]
+    grid: tuple[float, ...]
     points: int | None = None
+    unit: Literal["signal", "input"] = "signal"
 
     def radii(self, experiment: Experiment) -> tuple[float, ...]:
         """In the units of the experiment's inputs."""
-        unit = experiment.data.alpha * experiment.data.unit
-        return tuple(radius * unit for radius in self.relative_radii)
+        data = experiment.data
+        unit = data.alpha * data.unit if self.unit == "signal" else 1.0
+        return tuple(radius * unit for radius in self.grid)
+
+    def curve(self, run: Run) -> Attacked:
+        """Carry it out."""
+        return self.suite.curve(run, self.radii(run.experiment), self.points)
+
+    def cost(self, experiment: Experiment) -> int:
+        """Of the attack, in multiplications: right to a factor of a few, good for an ETA."""
+        points = len(experiment.seeds) * (self.points or experiment.samples.test)
+        starts = self.suite.pgd.steps * self.suite.pgd.restarts
+        return points * starts * experiment.net.neurons(experiment.data) * STEP
 
 
 # Fig 3 of the feature-averaging paper does not state its radii; these cover every net of it.

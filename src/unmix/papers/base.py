@@ -11,12 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from unmix.claims import Claim, Sample, Scale, Verdict, Verdicts, judge, not_run
-from unmix.errors import UnknownName, UnmixError, nearest
+from unmix.errors import AttackError, UnknownName, UnmixError, nearest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
     from unmix.attacks.base import Attacked
+    from unmix.attacks.suite import AttackPlan
     from unmix.experiment import Experiment, Run
     from unmix.probes.base import Measured
 
@@ -46,10 +47,13 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Setting:
-    """An experiment that several claims share; `attack` asks for its robustness, too."""
+    """An experiment that several claims share; a plan of attack asks for its robustness, too.
+
+    Settings may share one experiment: it is trained once, and each is attacked by its own plan.
+    """
 
     experiment: Experiment
-    attack: bool = False
+    attack: AttackPlan | None = None
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class Source:
     """Where runs and attacks come from: a store, or plain memory in a test."""
 
     run: Callable[[Experiment], Run]
-    attacked: Callable[[Run], Attacked]
+    attacked: Callable[[Run, AttackPlan], Attacked]
 
 
 @dataclass
@@ -140,8 +144,11 @@ class Evidence:
         return self.probes[key]
 
     def attacked(self, setting: str) -> Attacked:
+        plan = self.settings[setting].attack
+        if plan is None:
+            raise AttackError(f"{setting} asks for no attack", "give its setting an AttackPlan")
         if setting not in self.attacks:
-            self.attacks[setting] = self.source.attacked(self.run(setting))
+            self.attacks[setting] = self.source.attacked(self.run(setting), plan)
         return self.attacks[setting]
 
     def value(self, setting: str, what: str) -> Sample:
@@ -184,31 +191,32 @@ def verdict(paper: Paper, claim: Claim, evidence: Evidence) -> Verdict:
 
 def verdicts(
     run: Run,
-    attacked: Callable[[Run], Attacked] | None = None,
+    attacked: Callable[[Run, AttackPlan], Attacked] | None = None,
     known: Collection[str] = (),
 ) -> Verdicts:
     """Judge a run on every claim that one such run decides.
 
     A run decides a claim whose only setting has the run's hyper-parameters, whatever its seeds.
-    `attacked` may bring the standard attacks from a store; claims that are `known` are left out.
+    `attacked` may bring attacks from a store; claims that are `known` are left out.
     """
     from unmix import catalog
-    from unmix.attacks.suite import STANDARD
-
-    def in_memory(run: Run) -> Attacked:
-        return STANDARD.suite.curve(run, STANDARD.radii(run.experiment))
 
     found = []
     for name in catalog.names("papers"):
         paper: Paper = catalog.load("papers", name)
         full = paper.settings("paper")
         same = [s for s, setting in full.items() if _same(setting.experiment, run.experiment)]
-        source = Source(lambda e: run, attacked or in_memory)
+        source = Source(lambda e: run, attacked or (lambda run, plan: plan.curve(run)))
         for setting in same:
-            evidence = Evidence({setting: Setting(run.experiment)}, full, source)
+            evidence = Evidence({setting: _on(run, full[setting])}, full, source)
             claims = [c for c in paper.claims if c.settings == (setting,) and c.name not in known]
             found += [verdict(paper, claim, evidence) for claim in claims]
     return Verdicts(found)
+
+
+def _on(run: Run, setting: Setting) -> Setting:
+    """A setting at a run's own seeds and points."""
+    return Setting(run.experiment, setting.attack)
 
 
 def _same(one: Experiment, other: Experiment) -> bool:

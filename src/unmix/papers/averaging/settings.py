@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from unmix.attacks.suite import STANDARD
 from unmix.data.clusters import Clusters
 from unmix.experiment import Experiment, Samples
 from unmix.nets.constructed import FeatureAveraging, FeatureDecoupling, NonRobustMultiClass
@@ -67,20 +68,20 @@ def _main(base: Experiment) -> dict[str, Setting]:
         base, train=GradientDescent(eta=1e-3, steps=100, engine="reference", record=READINGS)
     )
     table = {
-        "binary": Setting(plain, attack=True),
+        "binary": Setting(plain, attack=STANDARD),
         "binary-next": Setting(base.with_("train.steps=101")),
         "binary-balanced": Setting(base.with_("data.sizes=balanced")),
-        "binary-long": Setting(base.with_("train.steps=1000"), attack=True),
+        "binary-long": Setting(base.with_("train.steps=1000"), attack=STANDARD),
         "binary-tiny-init": Setting(base.with_("net.sigma_w=1e-10", "net.sigma_b=1e-10")),
     }
     light = _with(base, train=GradientDescent(eta=1e-3, steps=100))
     for steps in (10, 30, 300):
-        table[f"binary-t{steps}"] = Setting(light.with_(f"train.steps={steps}"), attack=True)
+        table[f"binary-t{steps}"] = Setting(light.with_(f"train.steps={steps}"), attack=STANDARD)
     early = _with(light, net=KClass()).with_("train.steps=3")
-    table["k-class-t3"] = Setting(early, attack=True)
+    table["k-class-t3"] = Setting(early, attack=STANDARD)
     for h in (1, 3, 5):
         name = "k-class" if h == 1 else f"k-class-h{h}"
-        table[name] = Setting(_with(base, net=KClass(h=h)), attack=True)
+        table[name] = Setting(_with(base, net=KClass(h=h)), attack=STANDARD)
     return table
 
 
@@ -105,10 +106,12 @@ def _ablations(base: Experiment, size: Size) -> dict[str, Setting]:
         "cos=0.3": ("data.cosine=0.3",),
     }
     light = _with(base, train=GradientDescent(eta=1e-3, steps=100))
-    table = {name: Setting(light.with_(*change), attack=True) for name, change in changes.items()}
+    table = {
+        name: Setting(light.with_(*change), attack=STANDARD) for name, change in changes.items()
+    }
     counts = (10_000, 50_000) if size == "paper" else (3000,)
     for n in counts:
-        table[f"n={n}"] = Setting(light.with_(f"samples.train={n}"), attack=True)
+        table[f"n={n}"] = Setting(light.with_(f"samples.train={n}"), attack=STANDARD)
     return table
 
 
@@ -118,12 +121,12 @@ def _constructed(base: Experiment) -> dict[str, Setting]:
     table = {}
     for k in (4, 10, 20, 40):
         data = Clusters(k=k, d=3072)
-        table[f"FA-k{k}"] = Setting(_with(still, data=data, net=FeatureAveraging()), True)
-        table[f"NRMC-k{k}"] = Setting(_with(still, data=data, net=NonRobustMultiClass()), True)
+        table[f"FA-k{k}"] = Setting(_with(still, data=data, net=FeatureAveraging()), STANDARD)
+        table[f"NRMC-k{k}"] = Setting(_with(still, data=data, net=NonRobustMultiClass()), STANDARD)
     for name, beta in BETAS.items():
-        table[f"FD-{name}"] = Setting(_with(still, net=FeatureDecoupling(beta=beta)), True)
+        table[f"FD-{name}"] = Setting(_with(still, net=FeatureDecoupling(beta=beta)), STANDARD)
     biased = FeatureAveraging(bias_plus=0.3, bias_minus=-0.3)
-    table["FA-biased"] = Setting(_with(still, net=biased), True)
+    table["FA-biased"] = Setting(_with(still, net=biased), STANDARD)
     for d in DIMENSIONS:
         data = Clusters(k=10, d=d)
         table[f"NRMC-d{d}"] = Setting(_with(still, data=data, net=NonRobustMultiClass()))
@@ -141,7 +144,7 @@ def _granularity(base: Experiment) -> dict[str, Setting]:
             samples=Samples(train=100 * GRANULAR_K, test=base.samples.test),
             train=GradientDescent(eta=1e-3, steps=300),
         )
-        table[f"labels={labels}"] = Setting(start, attack=True)
+        table[f"labels={labels}"] = Setting(start, attack=STANDARD)
     return table
 
 
@@ -168,8 +171,8 @@ def _trends(base: Experiment, size: Size) -> dict[str, Setting]:
         small = _with(
             base, data=data, train=train, samples=Samples(train=n, test=base.samples.test)
         )
-        table[f"binary-n{n}"] = Setting(small, attack=True)
-        table[f"k-class-n{n}"] = Setting(_with(small, net=KClass()), attack=True)
+        table[f"binary-n{n}"] = Setting(small, attack=STANDARD)
+        table[f"k-class-n{n}"] = Setting(_with(small, net=KClass()), attack=STANDARD)
     return table
 
 
@@ -178,7 +181,7 @@ def _trained_to(
 ) -> Setting:
     """Train until the margin law says lambda = level."""
     start = _with(base, data=data, net=net, samples=Samples(train=n, test=base.samples.test))
-    return Setting(start.with_(f"train.steps={predict.steps_for(start, level)}"), attack=True)
+    return Setting(start.with_(f"train.steps={predict.steps_for(start, level)}"), attack=STANDARD)
 
 
 def _dead(base: Experiment) -> dict[str, Setting]:
