@@ -31,6 +31,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.papers.averaging:PAPER",
             "Feature Averaging (Li, Pan, Lyu, Li): GD learns the average of a label's clusters",
         ),
+        "prelu": Entry(
+            "unmix.papers.prelu:PAPER",
+            "pReLU (Min, Vidal): a power of the ReLU learns subclasses instead of their average",
+        ),
     },
     "data": {
         "clusters": Entry(

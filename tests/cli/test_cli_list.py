@@ -45,8 +45,9 @@ def test_everything_is_listed(unmix) -> None:
     for family in catalog.CATALOG:
         summaries = {name: catalog.find(family, name).summary for name in catalog.names(family)}
         assert table[family] == summaries
-    assert list(table["claims"]) == [f"averaging {c.name}" for c in PAPER.claims]
-    assert list(table["figures"]) == [f"averaging {f.name}" for f in PAPER.figures]
+    papers = [catalog.load("papers", name) for name in catalog.names("papers")]
+    assert list(table["claims"]) == [f"{p.name} {c.name}" for p in papers for c in p.claims]
+    assert list(table["figures"]) == [f"{p.name} {f.name}" for p in papers for f in p.figures]
 
 
 @pytest.mark.parametrize("family", [*catalog.CATALOG, "claims", "figures", "settings"])

@@ -1,0 +1,1 @@
+"""The figures of this paper, drawn from runs."""
