@@ -128,7 +128,6 @@ class Reproduction:
             paper,
             self.verdicts,
             self.drawings,
-            notes=paper.notes,
             command=f"unmix reproduce {paper.name}",
             flags=f"--{size}",
             digests={n: s.experiment.digest() for n, s in self.task.needed.items()},

@@ -147,7 +147,7 @@ def paper(
     if latex:
         terminal.line(tex.document([tex.verdict_table(source, judged)]))
     elif html:
-        terminal.line(str(page.write(out, [page.Section(source, judged, notes=source.notes)])))
+        terminal.line(str(page.write(out, [page.Section(source, judged)])))
     else:
         verdicts(source, judged, as_json)
 
@@ -171,7 +171,7 @@ def _sections(run: Run, store: Store) -> list[page.Section]:
         source: Paper = catalog.load("papers", name)
         claims = tuple(c for c in source.claims if c.name in judged)
         if claims:
-            part = replace(source, claims=claims, figures=())
+            part = replace(source, claims=claims, figures=(), contents=(), findings=())
             digest = {"this run": run.experiment.digest()}
             sections.append(page.Section(part, [judged[c.name] for c in claims], digests=digest))
     return sections

@@ -6,17 +6,26 @@ import pytest
 
 from unmix.claims import Claim, Interval, Sample, Source, Verdict, judge, not_run
 from unmix.papers.base import Drawing, FigureEntry, Paper
+from unmix.papers.contents import Finding, Item
 from unmix.report.page import Section
 from unmix.style import canvas, cosine_matrix, cosine_scale, label_ends
 
 NASTY = r"<script>alert('x')</script> |mu|^2 <= sqrt(d) ~ 50% & #1 \in {a_b} $ -- “μ ≤ ∞”"
 
+PLACES = ("confirmed", "supported", "inconclusive", "refuted", "failed", "not-run")
+CONTENTS = (
+    *(Item(f"Thm {i + 1}", "theorem", f"It is {name}") for i, name in enumerate(PLACES)),
+    Item("Lemma 7", "lemma", "The same", restates="Thm 5"),
+    Item("Fig 1", "figure", "A curve"),
+    Item("Lemma 8", "lemma", "Not measured", why_not="a <definition>"),
+    Item("Table 1", "table", "Images"),
+)
+
 
 def _claim(name: str, kind: str = "identity", **words: str) -> Claim:
     statement = words.pop("statement", f"the statement of {name}")
-    return Claim(
-        name, statement, Source("fake", f"Thm {name}"), kind, Interval(0.5, 1.5), name, **words
-    )
+    place = f"Thm {list(PLACES).index(name) + 1}" if kind != "beyond" else "sharpens Thm 1"
+    return Claim(name, statement, Source("fake", place), kind, Interval(0.5, 1.5), name, **words)
 
 
 @pytest.fixture
@@ -69,12 +78,22 @@ def matrix() -> Drawing:
 @pytest.fixture
 def paper(claims: dict[str, Claim]) -> Paper:
     figures = (
-        FigureEntry("curve", "A curve <b>", "curve"),
+        FigureEntry("curve", "A curve <b>", "curve", place="Fig 1"),
         FigureEntry("matrix", "A matrix", "matrix"),
-        FigureEntry("absent", "A figure of images", why_not="the images are not public"),
+        FigureEntry(
+            "absent", "A figure of images", why_not="the images are not public", place="Table 1"
+        ),
     )
     return Paper(
-        "fake", "A fake & nasty_paper", "A. Üthor", "", tuple(claims.values()), figures, ""
+        "fake",
+        "A fake & nasty_paper",
+        "A. Üthor",
+        "",
+        tuple(claims.values()),
+        figures,
+        "",
+        contents=CONTENTS,
+        findings=(Finding("Readings", "loss by mean & <i>sum</i>.", ("confirmed", "refuted")),),
     )
 
 
@@ -84,7 +103,6 @@ def section(paper: Paper, verdicts: list[Verdict], curve: Drawing, matrix: Drawi
         paper=paper,
         verdicts=verdicts,
         drawings={"curve": curve, "matrix": matrix},
-        notes=[("Readings", "loss by mean & <i>sum</i>")],
         command="unmix reproduce fake",
         flags="--quick",
         digests={"base": "0123abcd"},

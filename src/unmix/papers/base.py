@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from unmix.claims import Claim, Sample, Scale, Verdict, Verdicts, judge, not_run
 from unmix.errors import AttackError, UnknownName, UnmixError, nearest
+from unmix.papers.contents import Finding, Item
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -26,13 +27,22 @@ Size = Literal["quick", "paper"]
 
 @dataclass(frozen=True)
 class FigureEntry:
-    """A figure of a paper: which settings it needs and the function that draws it."""
+    """A figure of a paper: which settings it needs and the function that draws it.
+
+    `place` names the item that it shows; without one, a name that starts with a digit is that of
+    a figure of the paper: "3-left" belongs to Fig 3.
+    """
 
     name: str
     title: str
     draw: str = ""
     settings: tuple[str, ...] = ()
     why_not: str = ""
+    place: str = ""
+
+    @property
+    def shows(self) -> str:
+        return self.place or f"Fig {self.name}"
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,8 @@ class Paper:
     claims: tuple[Claim, ...]
     figures: tuple[FigureEntry, ...]
     package: str
-    notes: tuple[tuple[str, str], ...] = ()
+    contents: tuple[Item, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     def settings(self, size: Size) -> dict[str, Setting]:
         """Every experiment of the paper at one size."""

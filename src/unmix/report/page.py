@@ -15,7 +15,7 @@ from markupsafe import Markup
 from unmix import __version__
 from unmix.claims import Verdict
 from unmix.papers.base import Drawing, FigureEntry, Paper
-from unmix.report import export, latex, tables
+from unmix.report import coverage, export, latex, tables
 from unmix.report.signs import glyphs
 from unmix.style import css_variables
 
@@ -24,7 +24,6 @@ from unmix.style import css_variables
 class Section:
     """A paper with everything that a page says about it.
 
-    `notes` are titled paragraphs; plain text is escaped, `markupsafe.Markup` is taken as HTML.
     `command` and `flags` make the section again, and with a figure's name between them that
     figure; `digests` names the run of each setting.
     """
@@ -33,7 +32,6 @@ class Section:
     verdicts: Sequence[Verdict]
     drawings: Mapping[str, Drawing] = field(default_factory=dict)
     not_drawn: Mapping[str, str] = field(default_factory=dict)
-    notes: Sequence[tuple[str, str]] = ()
     command: str = ""
     flags: str = ""
     digests: Mapping[str, str] = field(default_factory=dict)
@@ -52,6 +50,19 @@ class Section:
         """The other figures, each with the reason."""
         rest = [entry for entry in self.paper.figures if entry.name not in self.drawings]
         return [(f, self.not_drawn.get(f.name) or f.why_not or _UNASKED) for f in rest]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding in a reader's signs, and the verdicts that show it."""
+
+    title: str
+    text: str
+    verdicts: Sequence[Verdict]
+
+    @property
+    def runs(self) -> list[str]:
+        return list(dict.fromkeys(run for verdict in self.verdicts for run in verdict.runs))
 
 
 _UNASKED = "it was not asked for in this report"
@@ -81,7 +92,7 @@ def render(sections: Sequence[Section]) -> str:
         css=Markup(css_variables() + "\n" + _resource("page.css")),
         sections=[_view(section) for section in sections],
         statuses=tables.STATUSES,
-        symbols=tables.SYMBOLS,
+        symbols=tables.SYMBOLS | {"drawn": "▦"},
         meanings=tables.MEANINGS,
         kinds=tables.KINDS,
         formats=export.FORMATS,
@@ -93,21 +104,30 @@ def _view(section: Section) -> dict[str, Any]:
     """What the template reads of a section."""
     table = tables.rows(section.paper, section.verdicts)
     groups = {kind: [row for row in table if row.kind == kind] for kind in tables.KINDS}
+    lines = coverage.coverage(section.paper, table, section.drawings)
     return {
         "section": section,
         "paper": section.paper,
         "rows": table,
         "groups": {kind: rows for kind, rows in groups.items() if rows},
         "counts": tables.counts(table),
-        "notes": [(title, _prose(text)) for title, text in section.notes],
+        "findings": _findings(section),
+        "coverage": lines,
+        "covered": coverage.counts(lines),
         "unmeasured": [row for row in table if row.status == "not-run"],
         "figures": [(entry, *_figure(section, entry)) for entry in section.drawn],
         "place": _place(section),
     }
 
 
-def _prose(text: str) -> str:
-    return text if isinstance(text, Markup) else glyphs(text)
+def _findings(section: Section) -> list[Found]:
+    judged = {verdict.claim: verdict for verdict in section.verdicts}
+    return [
+        Found(
+            finding.title, glyphs(finding.text), [judged[c] for c in finding.claims if c in judged]
+        )
+        for finding in section.paper.findings
+    ]
 
 
 def _figure(section: Section, entry: FigureEntry) -> tuple[Drawing, Markup]:

@@ -1,11 +1,13 @@
 """Feature averaging: GD on two-layer ReLU nets learns the average of a label's clusters.
 
-`claims` what is judged, `settings` the experiments, `measures` the measurements, `figures` the
-pictures, `predict` closed forms. Importing this package imports no torch.
+`contents` what it states, `claims` what is judged, `findings` what came out, `settings` the
+experiments, `measures` the measurements, `figures` the pictures, `predict` closed forms. Importing
+this package imports no torch.
 """
 
 from unmix.papers.averaging.claims import CLAIMS
-from unmix.papers.averaging.notes import NOTES
+from unmix.papers.averaging.contents import CONTENTS
+from unmix.papers.averaging.findings import FINDINGS
 from unmix.papers.base import FigureEntry, Paper
 
 BIBTEX = """@article{li2024featureaveraging,
@@ -29,7 +31,13 @@ FIGURES = (
     FigureEntry("2a", "Two labels: neurons average", "cosines_binary", ("binary",)),
     FigureEntry("2b", "Ten labels: neurons decouple", "cosines_fine", ("k-class",)),
     FigureEntry("3-left", "Robust accuracy against radius", "curves", ("binary", "k-class")),
-    FigureEntry("4.2", "Remark 4.2: f_FA along the average direction", "remark", ("FA-k10",)),
+    FigureEntry(
+        "4.2",
+        "Remark 4.2: f_FA along the average direction",
+        "remark",
+        ("FA-k10",),
+        place="Remark 4.2",
+    ),
     FigureEntry("5", "Effect of the number of samples", "samples", ("binary", "n=*")),
     FigureEntry("6", "Effect of the learning rate", "rates", ETAS),
     FigureEntry("7", "Effect of the initialisation", "initial_scales", INITS),
@@ -55,5 +63,6 @@ PAPER = Paper(
     claims=CLAIMS,
     figures=FIGURES,
     package="unmix.papers.averaging",
-    notes=NOTES,
+    contents=CONTENTS,
+    findings=FINDINGS,
 )

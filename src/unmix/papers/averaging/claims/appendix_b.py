@@ -6,7 +6,7 @@ CLAIMS = (
     claim(
         "lemma-5.1",
         "w(T) = w(0) + sum lambda mu/|mu|^2 + sum sigma xi/|xi|^2, by the recursion of Lemma 5.2",
-        "Lemmas 5.1, 5.2, B.2, B.3",
+        "Lemmas 5.1, 5.2, B.2, Cor B.3",
         "identity",
         IDENTITY,
         "decomposition.error_paper",

@@ -224,7 +224,7 @@ CLAIMS = (
     claim(
         "random-harmless",
         "Random perturbations of length sqrt(d) change no label",
-        "control",
+        "control for Fig 3 left",
         "beyond",
         within(low=0.999),
         "robustness:random_is_harmless",
