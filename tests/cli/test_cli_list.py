@@ -75,8 +75,11 @@ def test_a_figure_that_is_never_drawn_says_why(unmix) -> None:
 
 def test_a_listed_setting_is_a_spec(unmix) -> None:
     listed = unmix("list", "settings", "--json").json["settings"]
-    both = PAPER.settings("paper") | PAPER.settings("quick")
-    assert list(listed) == [f"averaging:{name}" for name in both]
+    wanted = []
+    for paper in (catalog.load("papers", name) for name in catalog.names("papers")):
+        both = paper.settings("paper") | paper.settings("quick")
+        wanted += [f"{paper.name}:{name}" for name in both]
+    assert list(listed) == wanted
     for name in ("averaging:binary", "averaging:k-class-h3", "averaging:snr=2,sigma"):
         experiment, summary = asked.experiment(name, [], ""), listed[name]
         assert experiment.net.kind in summary
