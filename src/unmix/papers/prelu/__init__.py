@@ -6,7 +6,7 @@ pictures, `predict` closed forms. Importing this package imports no torch.
 
 from unmix.papers.base import FigureEntry, Paper
 from unmix.papers.prelu.claims import CLAIMS
-from unmix.papers.prelu.notes import NOTES
+from unmix.papers.prelu.findings import FINDINGS
 
 BIBTEX = """@inproceedings{min2024implicit,
   title     = {Can Implicit Bias Imply Adversarial Robustness?},
@@ -27,5 +27,5 @@ PAPER = Paper(
     claims=CLAIMS,
     figures=FIGURES,
     package="unmix.papers.prelu",
-    notes=NOTES,
+    findings=FINDINGS,
 )
