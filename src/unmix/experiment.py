@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -16,9 +16,8 @@ from pydantic import Field, field_validator, model_validator
 from torch import Tensor
 
 from unmix.data.base import Batch
-from unmix.data.clusters import Clusters
-from unmix.errors import SpecError
-from unmix.nets.base import Model, Params
+from unmix.errors import DataError, SpecError
+from unmix.nets.base import Classifier, Model, Params
 from unmix.spec import AnySpec, Kind, Spec
 from unmix.train.base import Checkpoint, Hooks, Start, Stop, Trace
 
@@ -54,7 +53,8 @@ class Experiment(Spec):
             raise ValueError("seeds: expected at least one seed, got none")
         if len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
             raise ValueError("seeds: expected distinct non-negative integers")
-        self.net.classes(self.data)  # raises where labels and clusters do not fit
+        self.net.check(self.data)
+        self.train.check(self.net, self.data)
         return self
 
     @property
@@ -77,7 +77,8 @@ class Run:
     parent: str | None = None
 
     @property
-    def data(self) -> Clusters:
+    def data(self) -> Any:
+        """The distribution; its class is the experiment's."""
         return self.experiment.data
 
     @property
@@ -85,17 +86,28 @@ class Run:
         return len(self.experiment.seeds)
 
     @cached_property
+    def classifier(self) -> Classifier:
+        """The trained net, whatever its kind."""
+        found: Classifier = self.experiment.net.classifier(self.data, self.params)
+        return found
+
+    @property
     def model(self) -> Model:
-        return Model(self.experiment.net, self.data, self.params)
+        """The trained net, if it is a two-layer net with a normal form."""
+        if isinstance(self.classifier, Model):
+            return self.classifier
+        came = f"this needs a two-layer net in its normal form, not {self.experiment.net.named!r}"
+        raise DataError(came, "see: unmix list nets")
 
     @cached_property
     def initial(self) -> Params:
         e = self.experiment
-        return _moved(e.net.start(self.data, e.seeds, self.train_batch), self.params["w"].device)
+        return _moved(e.net.start(self.data, e.seeds, self.train_batch), self._device)
 
     @cached_property
     def centres(self) -> Float[Tensor, "R k d"]:
-        return self.data.centres(self.experiment.seeds, self.params["w"].dtype)
+        centres: Tensor = self.data.centres(self.experiment.seeds, self.experiment.torch_dtype)
+        return centres
 
     @cached_property
     def train_batch(self) -> Batch:
@@ -109,9 +121,14 @@ class Run:
         """The first n held-out points of each seed."""
         return self._sample(n, "test")
 
+    @property
+    def _device(self) -> torch.device:
+        return next(iter(self.params.values())).device
+
     def _sample(self, n: int, purpose: str) -> Batch:
         e = self.experiment
-        return self.data.sample(e.seeds, n, purpose, e.torch_dtype)
+        batch: Batch = self.data.sample(e.seeds, n, purpose, e.torch_dtype)
+        return batch
 
 
 @dataclass(frozen=True)
@@ -210,8 +227,7 @@ def _train(
     starts = [e.net.start(data, seeds, batch) for e in experiments]
     # Replica s Q + q is experiment q on seed s.
     params = {name: torch.stack([p[name] for p in starts], 1).flatten(0, 1) for name in starts[0]}
-    moved = {name: getattr(batch, name).to(device) for name in ("x", "y", "cluster")}
-    batch = replace(batch, **moved)
+    batch = batch.to(device)
     trainings = tuple(e.train for e in experiments)
     start = Start(net, data, _moved(params, device), batch, seeds, trainings)
     trainer = lead.train.begin(start)
@@ -251,7 +267,7 @@ def _shifted(supervisor: Supervisor, before: int, total: int) -> Callable[[int, 
 def _parts(experiments: Sequence[Experiment]) -> Iterator[tuple[int, ...]]:
     """Seeds in groups whose training fits into MEMORY; replicas share nothing, so groups agree."""
     lead = experiments[0]
-    n, d = lead.samples.train, lead.data.d
+    n, d = lead.samples.train, lead.data.size
     # X and a copy of it, and what coefficient space may ask for.
     shared = _bytes(lead) * (2 * n * d + n * n)
     each = shared + _replica_bytes(lead) * (len(experiments) - 1)
@@ -262,7 +278,7 @@ def _parts(experiments: Sequence[Experiment]) -> Iterator[tuple[int, ...]]:
 
 def _replica_bytes(experiment: Experiment) -> int:
     """Weights and pre-activations of one replica, with the buffers of an engine."""
-    n, d = experiment.samples.train, experiment.data.d
+    n, d = experiment.samples.train, experiment.data.size
     return _bytes(experiment) * 4 * experiment.net.neurons(experiment.data) * (n + d)
 
 

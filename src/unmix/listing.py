@@ -78,5 +78,5 @@ ASKED = {"settings": _settings, "engines": _engines}
 
 
 def _told(e: Experiment) -> str:
-    size = f"k={e.data.k} d={e.data.d} n={e.samples.train}"
+    size = f"{e.data.told} n={e.samples.train}"
     return f"{e.net.kind}, {size}, {e.train.length()} steps, {len(e.seeds)} seeds"

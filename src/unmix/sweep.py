@@ -43,8 +43,7 @@ class Job:
     def training_cost(self) -> int:
         """Of the training alone, in multiplications."""
         e = self.experiment
-        n, d, neurons = e.samples.train, e.data.d, e.net.neurons(e.data)
-        return len(e.seeds) * n * min(n, 2 * d) * (d + e.train.length() * neurons)
+        return len(e.seeds) * int(e.train.cost(e.net, e.data, e.samples.train))
 
     def cost(self) -> int:
         """A rough number of multiplications: right to a factor of two or so, good for an ETA."""

@@ -1,27 +1,38 @@
-"""Samples, and the check that they are what they say."""
+"""What every distribution is, its samples, and the check that they are what they say."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from unmix.errors import DataError
+from unmix.spec import Spec
+
+B = TypeVar("B", bound="Batch")
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Points `x`, labels `y` in {-1, +1} and cluster indices, one row of points per replica."""
+    """Points `x` [R n *shape], labels `y` [R n] and the index of what each point was drawn from.
 
-    x: Float[Tensor, "R n d"]
-    y: Float[Tensor, "R n"]
+    Labels are -1 and +1, or whole numbers that name classes. A distribution that knows more about
+    its points (their codes, their robust patches) returns a subclass.
+    """
+
+    x: Tensor
+    y: Tensor
     cluster: Int[Tensor, "R n"]
 
     def __post_init__(self) -> None:
         if (
-            self.x.ndim != 3
+            self.x.ndim < 3
             or self.y.shape != self.x.shape[:2]
             or self.cluster.shape != self.y.shape
         ):
@@ -31,11 +42,48 @@ class Batch:
             raise DataError(
                 "a batch needs at least one point", "raise samples.train or samples.test"
             )
-        if not torch.isfinite(self.x).all():
-            raise DataError("x holds NaN or infinite values", "check the data before using them")
-        if not (self.y.abs() == 1).all():
-            raise DataError("labels must be -1 or +1")
+        if self.x.device.type != "meta":
+            self._check_values()
 
     @property
     def points(self) -> int:
         return self.x.shape[1]
+
+    def to(self: B, device: torch.device | str) -> B:
+        """The same batch elsewhere."""
+        held = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{name: value.to(device) for name, value in held.items()})
+
+    def _check_values(self) -> None:
+        if not torch.isfinite(self.x).all():
+            raise DataError("x holds NaN or infinite values", "check the data before using them")
+        if self.y.is_floating_point():
+            if not (self.y.abs() == 1).all():
+                raise DataError("labels must be -1 or +1")
+        elif bool((self.y < 0).any()):
+            raise DataError("classes must be whole numbers from 0 on")
+
+
+class Distribution(Spec, ABC):
+    """Where points come from."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Of one point."""
+
+    @property
+    def size(self) -> int:
+        """Numbers in one point."""
+        return math.prod(self.shape)
+
+    @property
+    @abstractmethod
+    def told(self) -> str:
+        """Its main numbers, in a few words."""
+
+    @abstractmethod
+    def sample(
+        self, seeds: Sequence[int], n: int, purpose: str, dtype: torch.dtype = torch.float64
+    ) -> Batch:
+        """n points a seed; `purpose` ("train", "test") names the streams they are drawn from."""

@@ -19,13 +19,12 @@ from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from unmix.data.base import Batch
+from unmix.data.base import Batch, Distribution
 from unmix.errors import SpecError
-from unmix.spec import Spec
 from unmix.streams import normals, stream
 
 
-class Clusters(Spec):
+class Clusters(Distribution):
     """k clusters in R^d with a partition (J+, J-) of the clusters into two labels."""
 
     kind: Literal["clusters"] = "clusters"
@@ -80,6 +79,14 @@ class Clusters(Spec):
         if self.negative is not None:
             return self.negative
         return tuple(j for j in range(self.k) if j not in self.plus)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.d,)
+
+    @property
+    def told(self) -> str:
+        return f"k={self.k} d={self.d}"
 
     @property
     def unit(self) -> float:

@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from unmix.data.clusters import Clusters
 from unmix.experiment import Run
 from unmix.nets.base import Model
-from unmix.probes.base import Measured
+from unmix.probes.base import Measured, on
 
 
+@on(Clusters)
 def activation(run: Run) -> Measured:
     """Shares of active (point, neuron) pairs at the end and at t=0, first step with all own on."""
     own = _own(run)

@@ -11,11 +11,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from unmix.data.clusters import Clusters
 from unmix.experiment import Run
 from unmix.nets.base import Model
-from unmix.probes.base import Measured, masked_mean
+from unmix.probes.base import Measured, masked_mean, on
 
 
+@on(Clusters)
 def cosines(run: Run) -> Measured:
     """cos(mu_i, w_j) as a matrix [R k columns], with its on and off statistics."""
     matrix = normalize(run.centres, dim=-1) @ normalize(equivalent(run.model), dim=-1).transpose(

@@ -12,15 +12,17 @@ import math
 import torch
 from torch import Tensor
 
+from unmix.data.clusters import Clusters
 from unmix.errors import DataError
 from unmix.experiment import Run
 from unmix.nets.base import Model
 from unmix.nets.prelu import PowerNet
 from unmix.probes.activation import activation
-from unmix.probes.base import Measured
+from unmix.probes.base import Measured, on
 from unmix.train.descent import GradientDescent
 
 
+@on(Clusters)
 def assumptions(run: Run) -> Measured:
     """Slack of each condition, one column a condition; `met` is the share that is met."""
     if isinstance(run.experiment.net, PowerNet):

@@ -14,15 +14,17 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from unmix.data.clusters import Clusters
 from unmix.errors import DataError
 from unmix.experiment import Run
-from unmix.probes.base import Measured
+from unmix.probes.base import Measured, on
 from unmix.probes.weight_error import weight_error
 
 SCALES = torch.linspace(0.85, 1.15, 13)
 STARTS, STEPS = 64, 200
 
 
+@on(Clusters)
 def averaging_distance(run: Run) -> Measured:
     """`distance` (searched), `bound` (proved) and `size` = sup |C f_FA|, all at the best C."""
     if run.model.class_signs is not None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import wraps
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from unmix import catalog
+from unmix.data.base import Distribution
 from unmix.errors import DataError, nearest
 from unmix.experiment import Run
 
@@ -41,10 +44,30 @@ class Measured:
         return "\n".join(lines)
 
 
+Probe = Callable[[Run], Measured]
+
+
 def probe(run: Run, name: str) -> Measured:
     """Apply a probe of the catalog by its name."""
     measured: Measured = catalog.load("probes", name)(run)
     return measured
+
+
+def on(*kinds: type[Distribution]) -> Callable[[Probe], Probe]:
+    """A probe that reads runs on these distributions only, and says so of others."""
+
+    def refuse_others(read: Probe) -> Probe:
+        @wraps(read)
+        def checked(run: Run) -> Measured:
+            if not isinstance(run.data, kinds):
+                wanted = " or ".join(k.model_fields["kind"].default for k in kinds)
+                came = f"the probe {read.__name__!r} reads runs on {wanted}, not on {run.data.kind}"
+                raise DataError(came, "see: unmix list probes")
+            return read(run)
+
+        return checked
+
+    return refuse_others
 
 
 def masked_mean(x: Tensor, mask: Tensor) -> Float[Tensor, " R"]:

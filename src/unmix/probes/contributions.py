@@ -12,15 +12,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from unmix.data.clusters import Clusters
 from unmix.errors import DataError
 from unmix.experiment import Run
 from unmix.nets.prelu import unit
-from unmix.probes.base import Measured
+from unmix.probes.base import Measured, on
 
 DOMINANT = 0.01
 ALIGNED = 0.9
 
 
+@on(Clusters)
 def contributions(run: Run) -> Measured:
     """Number of dominant neurons, subclasses covered, and cosines weighted by |q|."""
     form, data = run.model.form, run.data

@@ -12,14 +12,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmix.data.clusters import Clusters
 from unmix.errors import DataError
 from unmix.experiment import Run
 from unmix.probes.alignment import on_pairs
-from unmix.probes.base import Measured
+from unmix.probes.base import Measured, on
 from unmix.train.base import Reading
 from unmix.train.coefficients import bias_move, unfold
 
 
+@on(Clusters)
 def decomposition(run: Run) -> Measured:
     """lambda, sigma, how well each reading explains the weights, signs and the identity (4)."""
     readings = run.experiment.train.record.coefficients

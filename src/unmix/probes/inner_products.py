@@ -8,12 +8,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from unmix.data.clusters import Clusters
 from unmix.experiment import Run
-from unmix.probes.base import Measured
+from unmix.probes.base import Measured, on
 from unmix.probes.decomposition import decomposition
 from unmix.probes.margins import margins
 
 
+@on(Clusters)
 def inner_products(run: Run) -> Measured:
     """Largest deviations over all neurons and training points, and the response to fresh noise."""
     parts = decomposition(run)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from unmix.data.clusters import Clusters
 from unmix.experiment import Run
-from unmix.probes.base import Measured
+from unmix.probes.base import Measured, on
 from unmix.train import losses
 
 
+@on(Clusters)
 def margins(run: Run) -> Measured:
     """Margin gap, derivative ratio, and how many pairs obey e^{D/2} <= l'_j/l'_i <= e^D (B.6)."""
     batch, model = run.train_batch, run.model

@@ -13,11 +13,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from unmix.data.clusters import Clusters
 from unmix.experiment import Run
-from unmix.probes.base import Measured
+from unmix.probes.base import Measured, on
 from unmix.probes.decomposition import decomposition, own_neurons
 
 
+@on(Clusters)
 def weight_error(run: Run) -> Measured:
     """E, E/lambda and the four pieces, as means over the neurons."""
     scale, mu = run.data.unit, run.centres

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -14,9 +14,8 @@ from pydantic import Field
 from torch import Tensor
 
 from unmix.data.base import Batch
-from unmix.data.clusters import Clusters
 from unmix.errors import DataError
-from unmix.nets.base import Net, Params
+from unmix.nets.base import Net, Network, Params
 from unmix.spec import Spec
 
 T = TypeVar("T", bound="Training")
@@ -127,8 +126,8 @@ class Start:
     in the fields that their class lists in `packs`.
     """
 
-    net: Net
-    data: Clusters
+    net: Any
+    data: Any
     params: Params
     batch: Batch
     seeds: Sequence[int]
@@ -170,14 +169,31 @@ class Training(Spec, ABC):
 
     record: Record = Record()
 
+    # Nets that it can train.
+    trains: ClassVar[tuple[type[Network], ...]] = (Net,)
     # Fields in which trainings of one pack of replicas may differ.
     packs: ClassVar[tuple[str, ...]] = ()
+
+    def check(self, net: Any, data: Any) -> None:
+        """Raise a ValueError or a SpecError where this cannot train the net."""
+        if not isinstance(net, self.trains):
+            came = f"train: {self.named!r} cannot train a {net.named!r} net"
+            raise ValueError(came)
+
+    @property
+    def named(self) -> str:
+        """Its name in the catalog."""
+        return str(getattr(self, "kind", type(self).__name__))
 
     @abstractmethod
     def length(self) -> int:
         """The number that progress is counted to."""
 
-    def threads(self, net: Net, data: Clusters, points: int, pack: int, dtype: str) -> int:
+    def cost(self, net: Any, data: Any, points: int) -> int:
+        """Multiplications of one seed's training, to a factor of two or so: good for an ETA."""
+        return points * int(data.size) * (1 + 3 * self.length() * net.neurons(data))
+
+    def threads(self, net: Any, data: Any, points: int, pack: int, dtype: str) -> int:
         """How many threads pay, for packs of so many replicas on as many points."""
         return torch.get_num_threads()
 

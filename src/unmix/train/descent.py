@@ -6,19 +6,18 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
 from pydantic import Field
 from torch import Tensor
 
-from unmix.data.clusters import Clusters
 from unmix.errors import SpecError
-from unmix.nets.base import Net, Params
+from unmix.nets.base import Net, Network, Params
 from unmix.nets.tops import ReluTop, Top
 from unmix.streams import stream
-from unmix.train.base import Checkpoint, Hooks, Start, Stop, Trace, Training
+from unmix.train.base import Checkpoint, Hooks, Start, Stop, Trace, Trainer, Training
 from unmix.train.coefficients import Coefficients
 from unmix.train.engines import ENGINES, EngineName, choose
 from unmix.train.engines.base import Problem, masked
@@ -38,12 +37,31 @@ class NoTraining(Training):
 
     kind: Literal["none"] = "none"
 
+    trains = (Network,)
+
     def length(self) -> int:
         return 0
 
-    def begin(self, start: Start) -> Descent:
+    def begin(self, start: Start) -> Trainer:
+        if not isinstance(start.net, Net):
+            return Still(start)
         still = GradientDescent(steps=0, record=self.record)
         return Descent(replace(start, trainings=(still,) * len(start.trainings)))
+
+
+@dataclass
+class Still:
+    """Parameters that stay as they are, of a net that descent does not know."""
+
+    start: Start
+
+    def run(self, hooks: Hooks) -> tuple[Params, Trace]:
+        """Nothing is done, and nothing recorded."""
+        stops = (Stop("steps", 0),) * self.start.replicas
+        return self.start.params, Trace((0,), {}, stops)
+
+    def resume(self, state: Checkpoint) -> None:
+        """There is nothing to go on with."""
 
 
 class GradientDescent(Training):
@@ -62,7 +80,11 @@ class GradientDescent(Training):
     def length(self) -> int:
         return self.steps
 
-    def threads(self, net: Net, data: Clusters, points: int, pack: int, dtype: str) -> int:
+    def cost(self, net: Any, data: Any, points: int) -> int:
+        """One Gram product, then steps in coefficient space; or two products a step."""
+        return points * min(points, 2 * data.d) * (data.d + self.steps * net.neurons(data))
+
+    def threads(self, net: Any, data: Any, points: int, pack: int, dtype: str) -> int:
         top = net.top(data, torch.empty(0))
         sizes = (pack, 1, net.neurons(data), points, data.d, self.steps, self.batch)
         job = Job(*sizes, top.normed, dtype)

@@ -11,14 +11,13 @@ stiffest. (At these widths one matrix product fills a core; a batch of them is n
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
 from pydantic import Field as Described
 from torch import Tensor
 
-from unmix.data.clusters import Clusters
 from unmix.errors import SpecError
 from unmix.nets.base import Net, Params
 from unmix.nets.prelu import PowerNet
@@ -63,7 +62,7 @@ class FlowTraining(Training):
     def length(self) -> int:
         return LENGTH
 
-    def threads(self, net: Net, data: Clusters, points: int, pack: int, dtype: str) -> int:
+    def threads(self, net: Any, data: Any, points: int, pack: int, dtype: str) -> int:
         return 1
 
     def begin(self, start: Start) -> Flow:
@@ -80,7 +79,7 @@ class GradientFlow(FlowTraining):
 
     kind: Literal["flow"] = "flow"
 
-    def threads(self, net: Net, data: Clusters, points: int, pack: int, dtype: str) -> int:
+    def threads(self, net: Any, data: Any, points: int, pack: int, dtype: str) -> int:
         large = points * net.neurons(data) * data.d > SMALL
         return torch.get_num_threads() if large else 1
 
