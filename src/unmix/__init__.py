@@ -26,6 +26,7 @@ _NAMES = {
     "robustness": "unmix.attacks.suite",
     "probe": "unmix.probes.base",
     "verdicts": "unmix.papers.base",
+    "predict": "unmix.papers.beside",
     "Store": "unmix.store",
 }
 __all__ = list(_NAMES)

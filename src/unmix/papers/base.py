@@ -5,7 +5,7 @@ A paper is a value that names things; nothing heavy is imported until a claim is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
@@ -67,6 +67,23 @@ class Setting:
 
 
 @dataclass(frozen=True)
+class Prediction:
+    """A closed form for a setting; `measure` names a function that returns a `Beside`."""
+
+    quantity: str
+    setting: str
+    measure: str
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A net and its training, as a row of the table across papers."""
+
+    title: str
+    setting: str
+
+
+@dataclass(frozen=True)
 class Paper:
     """A source with everything that is judged or drawn; modules are named, not imported."""
 
@@ -79,6 +96,8 @@ class Paper:
     package: str
     contents: tuple[Item, ...] = ()
     findings: tuple[Finding, ...] = ()
+    predictions: tuple[Prediction, ...] = ()
+    contenders: tuple[Contender, ...] = ()
 
     def settings(self, size: Size) -> dict[str, Setting]:
         """Every experiment of the paper at one size."""
@@ -92,24 +111,30 @@ class Paper:
         return _named(name, {f.name: f for f in self.figures}, "figure")
 
     def measure(self, claim: Claim, evidence: Evidence) -> Sample:
-        """Take a claim's measurement.
+        """Take a claim's measurement."""
+        sample: Sample = self.take(claim.measure, evidence.expand(claim.settings), evidence)
+        return sample
+
+    def take(self, measure: str, settings: tuple[str, ...], evidence: Evidence) -> Any:
+        """What a measure finds on some settings.
 
         "probe.value" reads a probe; "module:function" calls a function of the paper's measures
         with the evidence and the settings; "module:function of what" puts `what` before them.
         """
-        settings = evidence.expand(claim.settings)
-        module, colon, name = claim.measure.partition(":")
+        module, colon, name = measure.partition(":")
         if not colon:
             (setting,) = settings
-            return evidence.value(setting, claim.measure)
+            return evidence.value(setting, measure)
         function, of, what = name.partition(" of ")
-        measure = getattr(import_module(f"{self.package}.measures.{module}"), function)
-        sample: Sample = measure(evidence, *([what] if of else []), *settings)
-        return sample
+        taken = getattr(import_module(f"{self.package}.measures.{module}"), function)
+        return taken(evidence, *([what] if of else []), *settings)
 
     def draw(self, figure: FigureEntry, evidence: Evidence) -> Drawing:
         drawing: Drawing = getattr(import_module(f"{self.package}.figures"), figure.draw)(evidence)
         return drawing
+
+
+AttackedBy = Callable[["Run", "AttackPlan"], "Attacked"]
 
 
 @dataclass(frozen=True)
@@ -117,7 +142,7 @@ class Source:
     """Where runs and attacks come from: a store, or plain memory in a test."""
 
     run: Callable[[Experiment], Run]
-    attacked: Callable[[Run, AttackPlan], Attacked]
+    attacked: AttackedBy
 
 
 @dataclass
@@ -200,29 +225,31 @@ def verdict(paper: Paper, claim: Claim, evidence: Evidence) -> Verdict:
     return judge(claim, sample, evidence.scale(claim, settings), digests)
 
 
-def verdicts(
-    run: Run,
-    attacked: Callable[[Run, AttackPlan], Attacked] | None = None,
-    known: Collection[str] = (),
-) -> Verdicts:
+def verdicts(run: Run, attacked: AttackedBy | None = None, known: Collection[str] = ()) -> Verdicts:
     """Judge a run on every claim that one such run decides.
 
-    A run decides a claim whose only setting has the run's hyper-parameters, whatever its seeds.
     `attacked` may bring attacks from a store; claims that are `known` are left out.
     """
+    found = []
+    for paper, evidence in alone(run, attacked):
+        mine = tuple(evidence.settings)
+        claims = [c for c in paper.claims if c.settings == mine and c.name not in known]
+        found += [verdict(paper, claim, evidence) for claim in claims]
+    return Verdicts(found)
+
+
+def alone(run: Run, attacked: AttackedBy | None = None) -> Iterator[tuple[Paper, Evidence]]:
+    """Each paper with a setting of the run's hyper-parameters, whatever its seeds, and the run as
+    the evidence for that setting."""
     from unmix import catalog
 
-    found = []
+    source = Source(lambda e: run, attacked or (lambda run, plan: plan.curve(run)))
     for name in catalog.names("papers"):
         paper: Paper = catalog.load("papers", name)
         full = paper.settings("paper")
-        same = [s for s, setting in full.items() if _same(setting.experiment, run.experiment)]
-        source = Source(lambda e: run, attacked or (lambda run, plan: plan.curve(run)))
-        for setting in same:
-            evidence = Evidence({setting: _on(run, full[setting])}, full, source)
-            claims = [c for c in paper.claims if c.settings == (setting,) and c.name not in known]
-            found += [verdict(paper, claim, evidence) for claim in claims]
-    return Verdicts(found)
+        for setting, planned in full.items():
+            if _same(planned.experiment, run.experiment):
+                yield paper, Evidence({setting: _on(run, planned)}, full, source)
 
 
 def _on(run: Run, setting: Setting) -> Setting:

@@ -8,6 +8,7 @@ this package imports no torch.
 from unmix.papers.averaging.claims import CLAIMS
 from unmix.papers.averaging.contents import CONTENTS
 from unmix.papers.averaging.findings import FINDINGS
+from unmix.papers.averaging.predictions import CONTENDERS, PREDICTIONS
 from unmix.papers.base import FigureEntry, Paper
 
 BIBTEX = """@article{li2024featureaveraging,
@@ -65,4 +66,6 @@ PAPER = Paper(
     package="unmix.papers.averaging",
     contents=CONTENTS,
     findings=FINDINGS,
+    predictions=PREDICTIONS,
+    contenders=CONTENDERS,
 )

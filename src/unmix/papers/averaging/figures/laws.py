@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,19 +11,8 @@ from unmix import style
 from unmix.claims import confidence
 from unmix.papers.averaging import predict
 from unmix.papers.averaging.measures import laws
+from unmix.papers.averaging.predictions import PREDICTIONS
 from unmix.papers.base import Drawing, Evidence
-
-# What is predicted, for which setting.
-PREDICTORS: tuple[tuple[str, Callable[[Evidence, str], laws.Beside], str], ...] = (
-    ("margin, two labels", laws.margin, "binary"),
-    ("margin, ten labels", laws.margin, "k-class"),
-    ("off-class ratio, two labels", laws.off, "binary"),
-    ("off-class ratio, ten labels", laws.off, "k-class"),
-    ("own cosine, two labels", laws.cosine, "binary"),
-    ("own cosine, ten labels", laws.cosine, "k-class"),
-    ("weight error, two labels, balanced", laws.error, "binary-balanced"),
-    ("radius, two labels", laws.radius, "binary"),
-)
 
 
 def law(evidence: Evidence) -> Drawing:
@@ -49,9 +37,10 @@ def law(evidence: Evidence) -> Drawing:
 
 def predictors(evidence: Evidence) -> Drawing:
     """Every closed-form predictor beside its measurement, with its z-score."""
-    found = [(name, measure(evidence, setting)) for name, measure, setting in PREDICTORS]
-    ratios = np.array([float(beside.ratio.mean()) for _, beside in found])
-    ends = np.array([confidence(beside.ratio.tolist()) for _, beside in found])
+    found = [getattr(laws, p.measure.partition(":")[2])(evidence, p.setting) for p in PREDICTIONS]
+    names = [p.quantity for p in PREDICTIONS]
+    ratios = np.array([float(beside.ratio.mean()) for beside in found])
+    ends = np.array([confidence(beside.ratio.tolist()) for beside in found])
     rows = np.arange(len(found))
     with style.canvas(5.8, 3.4) as canvas:
         axes = canvas.subplots()
@@ -59,20 +48,20 @@ def predictors(evidence: Evidence) -> Drawing:
         axes.hlines(rows, ends[:, 0], ends[:, 1], color=style.BLUE, linewidth=1)
         axes.plot(ratios, rows, "o", color=style.BLUE)
         axes.set(xlabel="measured / predicted", ylim=(len(found) - 0.5, -0.5), yticks=rows)
-        axes.set_yticklabels([name for name, _ in found])
+        axes.set_yticklabels(names)
         axes.tick_params(axis="y", length=0)
         right = axes.secondary_yaxis("right")
-        right.set_yticks(rows, [_score(beside.z) for _, beside in found])
+        right.set_yticks(rows, [_score(beside.z) for beside in found])
         right.tick_params(length=0)
         right.spines[:].set_visible(False)
     table: dict[str, list[Any]] = {
-        "quantity": [name for name, _ in found],
-        "setting": [setting for *_, setting in PREDICTORS],
-        "predicted": [beside.predicted for _, beside in found],
-        "measured": [float(beside.measured.mean()) for _, beside in found],
+        "quantity": names,
+        "setting": [p.setting for p in PREDICTIONS],
+        "predicted": [beside.predicted for beside in found],
+        "measured": [float(beside.measured.mean()) for beside in found],
         "ratio_low": list(ends[:, 0]),
         "ratio_high": list(ends[:, 1]),
-        "z": [beside.z for _, beside in found],
+        "z": [beside.z for beside in found],
     }
     caption = (
         "Training beside closed forms in the hyper-parameters (cosines and weight errors also take "

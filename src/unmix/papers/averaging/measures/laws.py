@@ -2,43 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 import torch
-from torch import Tensor
 
 from unmix.claims import Sample
 from unmix.papers.averaging import predict
 from unmix.papers.averaging.measures.learned import off_ratio
 from unmix.papers.averaging.measures.robustness import upper
 from unmix.papers.base import Evidence
+from unmix.papers.beside import Beside
 from unmix.probes.alignment import on_pairs
-
-
-@dataclass(frozen=True)
-class Beside:
-    """A measurement, one value a replica, and what a closed form predicts for it."""
-
-    measured: Tensor
-    predicted: float
-    note: str = ""
-
-    @property
-    def ratio(self) -> Tensor:
-        return self.measured / self.predicted
-
-    @property
-    def z(self) -> float:
-        """How many standard errors of the mean over replicas it lies above the prediction."""
-        if len(self.measured) < 2 or not (spread := float(self.measured.std())):
-            return math.nan
-        return float(self.measured.mean() - self.predicted) * len(self.measured) ** 0.5 / spread
-
-    def __str__(self) -> str:
-        words = f"measured {float(self.measured.mean()):.4g}, predicted {self.predicted:.4g}"
-        words = words if math.isnan(self.z) else f"{words}, z = {self.z:.1f}"
-        return f"{words}; {self.note}" if self.note else words
 
 
 def margin(evidence: Evidence, setting: str) -> Beside:
