@@ -118,6 +118,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.probes.contributions:contributions",
             "v |w| of each neuron, dominant ones, subclasses covered (pReLU, Fig 2)",
         ),
+        "mixtures": Entry(
+            "unmix.probes.mixtures:mixtures",
+            "how many features a neuron mixes, and how near its closest one is",
+        ),
         "assumptions": Entry(
             "unmix.probes.assumptions:assumptions",
             "which conditions of the theorems a run meets, and by what factor",

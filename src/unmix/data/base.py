@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from unmix.errors import DataError
@@ -87,3 +87,15 @@ class Distribution(Spec, ABC):
         self, seeds: Sequence[int], n: int, purpose: str, dtype: torch.dtype = torch.float64
     ) -> Batch:
         """n points a seed; `purpose` ("train", "test") names the streams they are drawn from."""
+
+    def features(
+        self, seeds: Sequence[int], dtype: torch.dtype = torch.float64
+    ) -> Float[Tensor, "R k d"]:
+        """The directions that a robust net keeps apart; not every distribution names them."""
+        message = f"{self.told}: these data name no features"
+        raise DataError(message, "take data with centres or a dictionary, such as clusters")
+
+    @property
+    def best_radius(self) -> float | None:
+        """Largest mean l2 radius that any classifier can have; None where nobody knows it."""
+        return None

@@ -124,6 +124,12 @@ class Clusters(Distribution):
             rows.append(torch.from_numpy(mix @ (q * np.sign(np.diag(r))).T))
         return torch.stack(rows).to(dtype)
 
+    def features(
+        self, seeds: Sequence[int], dtype: torch.dtype = torch.float64
+    ) -> Float[Tensor, "R k d"]:
+        """The centres."""
+        return self.centres(seeds, dtype)
+
     def sample(
         self, seeds: Sequence[int], n: int, purpose: str, dtype: torch.dtype = torch.float64
     ) -> Batch:
