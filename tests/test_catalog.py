@@ -21,7 +21,7 @@ SOURCE = Path(unmix.__file__).parent
 ORDER = """
 errors · catalog · spec · streams · data · nets · train · experiment · probes attacks · claims ·
 style · papers · sealed · records · query · store · sweep · report · reproduction · listing ·
-terminal · showing · asked · cli
+terminal · showing · asked · cli · __main__
 """
 COLUMN = {name: i for i, names in enumerate(ORDER.split("·")) for name in names.split()}
 # These two name types of what they must not load.
