@@ -17,7 +17,7 @@ from torch import nn
 from unmix.data.patches import Patches
 from unmix.errors import SpecError
 from unmix.nets.activations import SmoothedRelu
-from unmix.train.engines import patches, product
+from unmix.train.engines import patches
 from unmix.train.engines.patches import OneStep, PatchGemm, PatchReference
 from unmix.train.engines.smooth import CubicCpu, Smooth
 
@@ -318,16 +318,3 @@ def test_classes_must_exist() -> None:
     case = Case()
     with pytest.raises(SpecError, match=r"classes must lie in 0\.\.1"):
         PatchGemm({"w": case.w}, case.x, case.y + 1, CUBIC, 0.1)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("shape", [(1, 3, 4, 5), (1, 90, 60, 70), (3, 90, 60, 70)])
-def test_a_product_is_a_product(shape: tuple[int, ...], dtype: torch.dtype) -> None:
-    replicas, n, d, h = shape
-    a, b = torch.randn(replicas, n, d, dtype=dtype), torch.randn(replicas, d, h, dtype=dtype)
-    tight = {torch.float32: 1e-4, torch.float64: 1e-12}[dtype]
-    for left in (a, torch.randn(replicas, d, n, dtype=dtype).transpose(1, 2)):
-        for right in (b, torch.randn(replicas, h, d, dtype=dtype).transpose(1, 2)):
-            mine = product.product(left, right, a.new_empty(replicas, n, h))
-            wanted = left.double() @ right.double()
-            torch.testing.assert_close(mine.double(), wanted, rtol=tight, atol=tight)

@@ -36,6 +36,18 @@ class Active:
         point = flat.div(s.shape[1], rounding_mode="floor")
         return point, flat - point * s.shape[1], s.flatten()[flat]
 
+    def sums(
+        self, count: int, point: Int[Tensor, " A"], value: Float[Tensor, " A"]
+    ) -> Float[Tensor, " n"]:
+        """Sum of the values of each of `count` points."""
+        return value.new_zeros(count).index_add_(0, point, value)
+
+    def weigh(
+        self, value: Float[Tensor, " A"], by: Float[Tensor, " n"], point: Int[Tensor, " A"]
+    ) -> Float[Tensor, " A"]:
+        """value times the weight of its point, in place."""
+        return value.mul_(by[point])
+
     def sparse_scatter(
         self,
         out: Float[Tensor, "m d"],

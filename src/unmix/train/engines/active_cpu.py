@@ -19,6 +19,8 @@ from unmix.train.engines.compiled import compiled, inlined
 # 128 neurons by 400 dimensions of float32 are 200 kB.
 BLOCK = 128
 STRIP = 16
+# With more entries on than this share, a point's row of a block is cheaper to add as a whole.
+CROWDED = 0.04
 
 
 class ActiveCpu(Active):
@@ -40,6 +42,19 @@ class ActiveCpu(Active):
         found, self.room = _dense_select(array, array.dtype.type(edge), self.room)
         return self._entries(found)
 
+    def sums(
+        self, count: int, point: Int[Tensor, " A"], value: Float[Tensor, " A"]
+    ) -> Float[Tensor, " n"]:
+        out = value.new_zeros(count)
+        _sums(out.numpy(), point.numpy(), value.numpy())
+        return out
+
+    def weigh(
+        self, value: Float[Tensor, " A"], by: Float[Tensor, " n"], point: Int[Tensor, " A"]
+    ) -> Float[Tensor, " A"]:
+        _weigh(value.numpy(), by.numpy(), point.numpy())
+        return value
+
     def sparse_scatter(
         self,
         out: Float[Tensor, "m d"],
@@ -49,7 +64,9 @@ class ActiveCpu(Active):
         value: Float[Tensor, " A"],
     ) -> None:
         code = (x.offsets.numpy(), x.index.numpy(), x.value.numpy())
-        _sparse_scatter(out.numpy(), *code, point.numpy(), neuron.numpy(), value.numpy())
+        crowded = len(point) > CROWDED * x.points * len(out)
+        scatter = _crowded_scatter if crowded else _sparse_scatter
+        scatter(out.numpy(), *code, point.numpy(), neuron.numpy(), value.numpy())
 
     def dense_scatter(
         self,
@@ -119,6 +136,8 @@ def _add_rows(s, turned, index, value, o, e):  # type: ignore[no-untyped-def]
 @inlined
 def _collect(s, width, edge, point, first, flags, words, points, neurons, products, found):  # type: ignore[no-untyped-def]
     """Append the entries of s[:width] that are on; there is room for all."""
+    # An unsigned place needs no look whether it counts from the end.
+    place = np.uint64(found)
     for i in range(width):
         flags[i] = np.uint8(0) if abs(s[i]) < edge else np.uint8(1)
     # Eight flags are looked at as one word; most words are zero.
@@ -126,10 +145,11 @@ def _collect(s, width, edge, point, first, flags, words, points, neurons, produc
         if words[q] == 0:
             continue
         for i in range(8 * q, min(8 * q + 8, width)):
-            points[found], neurons[found], products[found] = point, first + i, s[i]
+            neurons[place], products[place] = first + i, s[i]
             # An entry that is off is overwritten by the next one: no branch.
-            found += flags[i]
-    return found
+            place += np.uint64(flags[i])
+    points[found:place] = point
+    return np.int64(place)
 
 
 @compiled
@@ -165,11 +185,61 @@ def _dense_select(s, edge, room):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _sums(out, point, value):  # type: ignore[no-untyped-def]
+    for a in range(len(point)):
+        out[point[a]] += value[a]
+
+
+@compiled
+def _weigh(value, by, point):  # type: ignore[no-untyped-def]
+    for a in range(len(point)):
+        value[a] *= by[point[a]]
+
+
+@compiled
 def _sparse_scatter(out, offsets, index, x, point, neuron, value):  # type: ignore[no-untyped-def]
     for a in range(len(point)):
         row, v = out[neuron[a]], value[a]
         for o in range(offsets[point[a]], offsets[point[a] + 1]):
             row[index[o]] += v * x[o]
+
+
+@compiled
+def _crowded_scatter(out, offsets, index, x, point, neuron, value):  # type: ignore[no-untyped-def]
+    # Entries stand as `_sparse_select` found them: block by block, and point by point within one.
+    d, a, b = out.shape[1], 0, 0
+    turned, row = np.zeros((d, BLOCK), out.dtype), np.zeros(BLOCK, out.dtype)
+    while a < len(point):
+        block = neuron[a] // BLOCK
+        turned[:] = 0
+        while b < len(point) and neuron[b] // BLOCK == block:
+            p = point[b]
+            row[:] = 0
+            while b < len(point) and point[b] == p and neuron[b] // BLOCK == block:
+                row[neuron[b] % BLOCK] += value[b]
+                b += 1
+            _add_row(turned, row, index, x, offsets[p], offsets[p + 1])
+        _turn_back(out, block * BLOCK, turned)
+        a = b
+
+
+@inlined
+def _add_row(turned, row, index, x, o, e):  # type: ignore[no-untyped-def]
+    """turned_j += x_j row for the entries o.. of a point."""
+    for k in range(o, e):
+        sums, v = turned[index[k]], x[k]
+        for i in range(BLOCK):
+            sums[i] += v * row[i]
+
+
+@inlined
+def _turn_back(w, first, turned):  # type: ignore[no-untyped-def]
+    """Rows first.. of w += turned^T, as in `_turn`."""
+    m, d = w.shape
+    for start in range(0, d, STRIP):
+        for i in range(min(BLOCK, m - first)):
+            for j in range(start, min(d, start + STRIP)):
+                w[first + i, j] += turned[j, i]
 
 
 @compiled

@@ -21,4 +21,4 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def reordered(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compiled with leave to add up sums in another order, as vector units do."""
-    return njit(cache=True, fastmath={"reassoc", "nsz"})(unwrap(function))
+    return njit(cache=True, fastmath={"reassoc", "nsz", "contract"})(unwrap(function))

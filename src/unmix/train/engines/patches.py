@@ -16,6 +16,7 @@ one step before each step of the weights; the attack is a constant (no gradient 
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
@@ -227,10 +228,11 @@ class PatchGemm:
         xt = self.xt[: len(x)]
         scale = -attack.scale(self.points) * self.unit
         for c, (a, e) in zip(self.present, self.bounds, strict=True):
-            half = self.z.view(-1)[: len(x) * (e - a) * self.m].view(len(x), e - a, self.m)
+            # Without gaps, since torch takes one product after the other if there are any.
+            half = _cut(self.z, len(x), e - a, self.m)
             z = product(x[:, a:e], w[:, c].transpose(1, 2), half)
             self.smooth.steepen(z)
-            move = product(z, w[:, c], self.move[: len(x), a:e])
+            move = product(z, w[:, c], _cut(self.move, len(x), e - a, x.shape[2]))
             torch.add(x[:, a:e], attack.clipped(move.mul_(scale)), out=xt[:, a:e])
         return xt
 
@@ -252,3 +254,8 @@ class PatchGemm:
 
     def _by_output(self, z: Float[Tensor, "g NP km"]) -> Float[Tensor, "g N P k m"]:
         return z.unflatten(2, (self.k, self.m)).unflatten(1, (-1, self.patches))
+
+
+def _cut(room: Tensor, *shape: int) -> Tensor:
+    """The first numbers of some memory as a tensor of that shape."""
+    return room.view(-1)[: math.prod(shape)].view(shape)

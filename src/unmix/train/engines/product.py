@@ -1,8 +1,9 @@
-"""The fastest dense product that this torch has.
+"""The fastest dense product that this machine has.
 
-torch's own matrix product goes to MKL, which keeps to AVX2 on processors of other makers; oneDNN,
-which torch carries as well, chooses by what the processor can do. In float32 on such a machine it
-is about twice as fast (docs/performance.md has the measurement). Results differ by rounding only.
+torch's own matrix product goes to MKL, which keeps to AVX2 on processors of other makers. oneDNN,
+which torch carries as well, chooses by what the processor can do, but has no float64; and what is
+compiled here (`narrow`) is best for a matrix that meets few neurons (docs/performance.md has the
+measurement). Results differ by rounding only.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmix.train.engines.narrow import NEURONS, POINTS, dots, mixtures
+
 # Below this many multiplications a call costs more than its arithmetic.
 SMALL = 100_000
+# So many neurons are few: the large matrix is read at the speed of memory, or nearly.
+FEW = 16
 
 
 def product(
@@ -23,14 +28,30 @@ def product(
 ) -> Float[Tensor, "R n h"]:
     """a b, in `out` or in a tensor of its own: use what comes back."""
     replicas, n, d = a.shape
-    fits = a.dtype == torch.float32 and a.device.type == "cpu" and n * d * b.shape[2] >= SMALL
-    if not (fits and _has_linear()):
+    if a.device.type != "cpu" or n * d * b.shape[2] < SMALL:
+        return torch.bmm(a, b, out=out)
+    if a.is_contiguous() and out.is_contiguous() and _compiled(a, b, out):
+        return out
+    if a.dtype != torch.float32 or not _has_linear():
         return torch.bmm(a, b, out=out)
     if replicas == 1:
         return _linear(a[0], b[0]).unsqueeze(0)
     for r in range(replicas):
         out[r] = _linear(a[r], b[r])
     return out
+
+
+def _compiled(a: Tensor, b: Tensor, out: Tensor) -> bool:
+    """Done, if it is faster so: for few neurons, and in float64 on one thread for any number."""
+    few, double = a.shape[1] <= FEW, a.dtype == torch.float64
+    if few and double and b.is_contiguous():
+        mixtures(a.numpy(), b.numpy(), out.numpy())
+        return True
+    fits = a.shape[1] >= NEURONS and b.shape[2] >= POINTS and b.mT.is_contiguous()
+    if fits and (few or (double and torch.get_num_threads() == 1)):
+        dots(a.numpy(), b.mT.numpy(), out.numpy())
+        return True
+    return False
 
 
 def _linear(a: Float[Tensor, "n d"], b: Float[Tensor, "d h"]) -> Float[Tensor, "n h"]:

@@ -41,6 +41,8 @@ from unmix.train.losses import losses
 Points = Float[Tensor, "R n d"] | SparseRows
 # With more entries on than this share, a dense product beats one that follows the entries.
 DENSE = 0.05
+# Entries whose activations are computed at a time.
+PART = 2**15
 
 
 class Schedule(Spec):
@@ -142,11 +144,11 @@ class SymmetricGemm:
         for r in range(len(self.w)):
             w, points = self.w[r], _replica(x, r)
             point, neuron, value, slope = self._entries(points, r, rho)
-            f = w.new_zeros(y.shape[1]).index_add_(0, point, value)
+            f = self.kernels.sums(y.shape[1], point, value)
             pull = torch.sigmoid(-y[r] * f).mul_(y[r]).mul_(eta / len(f))
             shrink = torch.linalg.vector_norm(w, dim=1, keepdim=True).add_(1)
             w.mul_(shrink.mul_(-eta * self.schedule.decay).add_(1))
-            self._add(w, points, point, neuron, slope.mul_(pull[point]))
+            self._add(w, points, point, neuron, self.kernels.weigh(slope, pull, point))
         self.b = self.schedule.grown(self.b, eta, self.w.shape[-1])
 
     def outputs(self, x: Points, rho: Tensor | None = None) -> Float[Tensor, "R n"]:
@@ -154,7 +156,7 @@ class SymmetricGemm:
         for r in range(len(self.w)):
             points = _replica(x, r)
             point, _, value, _ = self._entries(points, r, rho)
-            rows.append(self.w.new_zeros(_count(points)).index_add_(0, point, value))
+            rows.append(self.kernels.sums(_count(points), point, value))
         return torch.stack(rows)
 
     def input_gradient(self, x: Points) -> Float[Tensor, "R n d"]:
@@ -238,20 +240,26 @@ def fgm(
 
 
 def _smoothed(s: Tensor, b: float, sigma: float, reach: float) -> tuple[Tensor, Tensor]:
-    """R(s) - R(-s) and G; the second branch only where it is in reach."""
-    size = s.abs()
-    value, slope = _branch(size - b, sigma)
-    if b < reach * sigma:
-        other, steep = _branch(-size - b, sigma)
-        value, slope = value - other, slope + steep
-    return value * s.sign(), slope
+    """R(s) - R(-s) and G, in parts that stay in the second-level cache."""
+    value, slope = torch.empty_like(s), torch.empty_like(s)
+    for part, v, g in zip(*(whole.split(PART) for whole in (s, value, slope)), strict=True):
+        size = part.abs()
+        _branch(size - b, sigma, v, g)
+        # The second branch only where it is in reach.
+        if b < reach * sigma:
+            other, steep = torch.empty_like(v), torch.empty_like(g)
+            _branch(-size - b, sigma, other, steep)
+            v.sub_(other)
+            g.add_(steep)
+        v.copysign_(part)
+    return value, slope
 
 
-def _branch(u: Tensor, sigma: float) -> tuple[Tensor, Tensor]:
+def _branch(u: Tensor, sigma: float, value: Tensor, slope: Tensor) -> None:
     """u Phi(u/sigma) + sigma phi(u/sigma) and Phi(u/sigma)."""
-    slope = torch.special.ndtr(u / sigma)
-    bell = torch.exp(u * u * (-0.5 / sigma**2)) * (sigma / math.sqrt(2 * math.pi))
-    return u * slope + bell, slope
+    torch.special.ndtr(u / sigma, out=slope)
+    bell = (u * u).mul_(-0.5 / sigma**2).exp_().mul_(sigma / math.sqrt(2 * math.pi))
+    torch.mul(u, slope, out=value).add_(bell)
 
 
 def _drawn(s: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
