@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import struct
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from unmix.data.images import datasets, formats
@@ -38,3 +40,15 @@ def tiny_mnist(train: int = 30, test: int = 20) -> tuple[datasets.Dataset, dict[
     small = replace(datasets.DATASETS["mnist"], train=train, test=test, sha256={})
     names = zip(datasets.IDX, formats.PARTS, strict=True)
     return small, {name: idx_bytes(arrays[part]) for name, part in names}
+
+
+def install(patch: pytest.MonkeyPatch, home: Path, train: int, test: int) -> None:
+    """Let "mnist" be a tiny one in a data folder of its own, and no client be at hand."""
+    small, files = tiny_mnist(train, test)
+    patch.setitem(datasets.DATASETS, "mnist", small)
+    patch.setenv("UNMIX_DATA", str(home))
+    own = home / "images" / "mnist"
+    if not own.is_dir():
+        own.mkdir(parents=True)
+        for name, content in files.items():
+            (own / name).write_bytes(content)

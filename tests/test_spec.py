@@ -17,15 +17,21 @@ from pydantic import ValidationError
 
 from unmix import catalog
 from unmix.data.clusters import Clusters
+from unmix.data.images.distribution import Images
 from unmix.errors import SpecError
 from unmix.experiment import Experiment, Samples
 from unmix.nets.constructed import FeatureAveraging
 from unmix.nets.k_class import KClass
+from unmix.nets.prelu_classes import PReLUClasses
 from unmix.nets.two_layer import TwoLayer
 from unmix.spec import Spec, read, schema
+from unmix.train.adam import Adam
 from unmix.train.descent import GradientDescent, NoTraining
 
 BASE = Experiment(data=Clusters(k=4, d=32), net=TwoLayer(), train=GradientDescent())
+IMAGES = Experiment(data=Images(), net=PReLUClasses(), train=Adam())
+# Kinds that fit into another experiment than BASE.
+HOMES = {"data.images": IMAGES, "net.prelu-classes": IMAGES, "train.adam": IMAGES}
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
 positives = st.floats(min_value=0, exclude_min=True, allow_nan=False, allow_infinity=False)
@@ -214,8 +220,38 @@ CHANGES = {
     "train.none": RECORD,
     "train.flow": FLOW,
     "train.reduced-flow": {"noise": "none", "frequencies": "population", **FLOW},
+    "data.images": {
+        "dataset": "cifar10",
+        "labels": "parity",
+        "groups": 5,
+        "grouping": 3,
+        "split": "validation",
+        "held": 70,
+        "levels": 256,
+        "layout": "planes",
+    },
+    "net.prelu-classes": {
+        "p": 2.5,
+        "h": 7,
+        "inputs": "unit",
+        "fan": "inputs",
+        "offset": "none",
+    },
+    "train.adam": {
+        "eta": 0.1,
+        "epochs": 7,
+        "batch": 7,
+        "beta1": 0.5,
+        "beta2": 0.5,
+        "eps": 0.1,
+        "watch": 7,
+        "engine": "reference",
+        **RECORD,
+        "record.points": 9,
+    },
     "": {"samples.train": 7, "samples.test": 7, "seeds": [1], "dtype": "float32"},
 }
+PARTS = {"data": "data", "net": "nets", "train": "train"}
 ROWS = [
     (f"{place}.{field}", field, value)
     for place, fields in CHANGES.items()
@@ -238,26 +274,31 @@ def leaves(cls: type[Spec], prefix: str = "") -> set[str]:
 @pytest.mark.parametrize(("place", "field", "value"), ROWS, ids=[row[0] for row in ROWS])
 def test_any_changed_field_changes_the_digest(place: str, field: str, value: object) -> None:
     part, _, kind = place.removesuffix(f".{field}").partition(".")
-    start = BASE.override(f"{part}.kind={kind}") if part else BASE
+    start = of_kind(f"{part}.{kind}") if part else BASE
     changed = start.override(f"{part + '.' if part else ''}{field}={json.dumps(value)}")
     assert changed != start
     assert changed.digest() != start.digest()
 
 
+def of_kind(place: str) -> Experiment:
+    """An experiment with a part of that kind ("net.prelu"), all fields at their defaults."""
+    part, _, kind = place.partition(".")
+    return HOMES.get(place, BASE).override(f"{part}.kind={kind}")
+
+
 def test_the_changes_cover_every_field() -> None:
-    families = {"data": "data", "net": "nets", "train": "train"}
-    for part, family in families.items():
+    for part, family in PARTS.items():
         for kind in catalog.names(family):
             assert set(CHANGES[f"{part}.{kind}"]) == leaves(catalog.load(family, kind)), kind
-    assert set(CHANGES[""]) == leaves(Experiment) - families.keys()
+    assert set(CHANGES[""]) == leaves(Experiment) - PARTS.keys()
 
 
 def test_all_kinds_have_different_digests() -> None:
-    kinds = [f"net.kind={name}" for name in catalog.names("nets")]
-    kinds += [f"train.kind={name}" for name in catalog.names("train")]
-    digests = {BASE.override(kind).digest() for kind in kinds}
-    # The base's own two kinds are one experiment.
-    assert len(digests) == len(kinds) - 1
+    kinds = [place for place in CHANGES if place]
+    digests = {of_kind(kind).digest() for kind in kinds}
+    # The kinds that a base is made of are one experiment.
+    own = [{f"{p}.{getattr(e, p).kind}" for p in PARTS} & set(kinds) for e in (BASE, IMAGES)]
+    assert len(digests) == len(kinds) - sum(len(kinds) - 1 for kinds in own)
 
 
 def test_an_override_reaches_any_depth() -> None:

@@ -41,6 +41,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.data.clusters:Clusters",
             "k Gaussian clusters around (nearly) orthogonal centres, two labels",
         ),
+        "images": Entry(
+            "unmix.data.images.distribution:Images",
+            "MNIST, Fashion-MNIST, CIFAR-10 or SVHN by class, parity or random groups of classes",
+        ),
     },
     "nets": {
         "two-layer": Entry(
@@ -74,6 +78,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.nets.prelu_constructed:PReLUSubclasses",
             "F^(p): a pReLU net along the centre of each subclass (pReLU, section 3)",
         ),
+        "prelu-classes": Entry(
+            "unmix.nets.prelu_classes:PReLUClasses",
+            "pReLU net with one output a class, on images that it centres (pReLU, section 5.2)",
+        ),
     },
     "train": {
         "gradient-descent": Entry(
@@ -85,6 +93,9 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "reduced-flow": Entry(
             "unmix.train.reduced_flow:ReducedFlow",
             "approximation of the flow in the span of the centres, noise averaged out",
+        ),
+        "adam": Entry(
+            "unmix.train.adam:Adam", "Adam by mini-batches and epochs, for pReLU nets on images"
         ),
         "none": Entry("unmix.train.descent:NoTraining", "keep the initial (constructed) weights"),
     },

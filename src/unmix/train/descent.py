@@ -107,9 +107,10 @@ class Order:
         per_epoch = math.ceil(self.points / self.size)
         epoch, turn = divmod(step, per_epoch)
         picked = slice(turn * self.size, (turn + 1) * self.size)
-        return torch.stack([self._permutation(seed, epoch)[picked] for seed in self.seeds])
+        return torch.stack([self.permutation(seed, epoch)[picked] for seed in self.seeds])
 
-    def _permutation(self, seed: int, epoch: int) -> Int[Tensor, " n"]:
+    def permutation(self, seed: int, epoch: int) -> Int[Tensor, " n"]:
+        """All points in the order of one epoch."""
         order = stream(seed, f"train.order.{epoch}").permutation(self.points)
         return torch.from_numpy(order)
 
