@@ -13,12 +13,16 @@ from torch import Tensor
 
 from small_runs import small
 from unmix.data.clusters import Clusters
+from unmix.data.patches import Patches
 from unmix.experiment import Experiment, Run, Samples
 from unmix.experiment import run as train
 from unmix.nets.base import Model, Net
 from unmix.nets.k_class import KClass
+from unmix.nets.patch_cnn import PatchCnn
 from unmix.nets.two_layer import TwoLayer
+from unmix.train.base import Record
 from unmix.train.descent import NoTraining
+from unmix.train.patches import PatchDescent
 
 
 def still(net: Net, data: Clusters, n: int = 40, test: int = 10, seeds: tuple = (0,)) -> Run:
@@ -50,6 +54,19 @@ def trained(*changes: str) -> Run:
 def trained_fine(*changes: str) -> Run:
     """The same with one label a cluster."""
     return trained("net.kind=k-class", "net.h=2", *changes)
+
+
+@cache
+def patched(*changes: str) -> Run:
+    """A small patch CNN, trained on noisy patches; trained once, so it must not be changed."""
+    start = Experiment(
+        data=Patches(k=3, d=12, patches=5),
+        net=PatchCnn(m=4, sigma_0=0.1),
+        train=PatchDescent(steps=20, record=Record(schedule="linear", points=6)),
+        samples=Samples(train=12, test=10),
+        seeds=(0, 1),
+    )
+    return train(start.with_(*changes))
 
 
 def by_hand(net: TwoLayer | KClass, data: Clusters, **params: Tensor) -> Model:

@@ -18,20 +18,32 @@ from pydantic import ValidationError
 from unmix import catalog
 from unmix.data.clusters import Clusters
 from unmix.data.images.distribution import Images
+from unmix.data.patches import Patches
 from unmix.errors import SpecError
 from unmix.experiment import Experiment, Samples
 from unmix.nets.constructed import FeatureAveraging
 from unmix.nets.k_class import KClass
+from unmix.nets.patch_cnn import PatchCnn
 from unmix.nets.prelu_classes import PReLUClasses
 from unmix.nets.two_layer import TwoLayer
 from unmix.spec import Spec, read, schema
 from unmix.train.adam import Adam
 from unmix.train.descent import GradientDescent, NoTraining
+from unmix.train.engines.patch_ascent import Ascent
+from unmix.train.patches import PatchAdversarial
 
 BASE = Experiment(data=Clusters(k=4, d=32), net=TwoLayer(), train=GradientDescent())
 IMAGES = Experiment(data=Images(), net=PReLUClasses(), train=Adam())
 # Kinds that fit into another experiment than BASE.
 HOMES = {"data.images": IMAGES, "net.prelu-classes": IMAGES, "train.adam": IMAGES}
+# A finite p needs a ball to shrink to, so the attack's clip is not the default one here.
+CNN = Experiment(
+    data=Patches(), net=PatchCnn(), train=PatchAdversarial(attack=Ascent(clip="input"))
+)
+HOMES |= {"data.patches": CNN}
+HOMES |= {f"net.{name}": CNN for name in ("patch-cnn", "patch-robust", "patch-non-robust")}
+HOMES |= {f"train.{name}": CNN for name in ("patch-adversarial", "patch-descent")}
+HOMES |= {"train.patch-recursion": CNN}
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
 positives = st.floats(min_value=0, exclude_min=True, allow_nan=False, allow_infinity=False)
@@ -180,6 +192,12 @@ FLOW = {
     "evaluations": 7,
     **RECORD,
 }
+COARSE = {
+    "record.schedule": "log",
+    "record.points": 7,
+    "record.coefficients": ["paper"],
+}
+PATCHES = {"eta": 0.2, "steps": 7, "engine": "reference", "snapshots": [7], **COARSE}
 # One other legal value for every field of every spec in an experiment.
 CHANGES = {
     "data.clusters": {
@@ -249,6 +267,39 @@ CHANGES = {
         **RECORD,
         "record.points": 9,
     },
+    "data.patches": {
+        "k": 3,
+        "d": 33,
+        "patches": 7,
+        "robust": 2,
+        "alpha": [1.0, 3.0],
+        "beta": [0.5, 1.0],
+        "sigma_n": 0.2,
+        "classes": "balanced",
+        "partition": "fixed",
+    },
+    "net.patch-cnn": {"m": 7, "sigma_0": 0.1, "q": 4.0, "rho": 0.5},
+    "net.patch-robust": {"gamma": 7.0, "q": 4.0, "rho": 0.5},
+    "net.patch-non-robust": {"gamma": 7.0, "q": 4.0, "rho": 0.5},
+    "train.patch-descent": PATCHES,
+    "train.patch-adversarial": {
+        **PATCHES,
+        "attack.step": 7.0,
+        "attack.eps": 0.5,
+        "attack.objective": "margin",
+        "attack.clip": "patch",
+        "attack.p": 2.0,
+        "attack.reduction": "mean",
+        "attack.steps": 7,
+        "attack.direction": "sign",
+    },
+    "train.patch-recursion": {
+        "eta": 0.2,
+        "steps": 7,
+        "step": 7.0,
+        "eps": 0.5,
+        **COARSE,
+    },
     "": {"samples.train": 7, "samples.test": 7, "seeds": [1], "dtype": "float32"},
 }
 PARTS = {"data": "data", "net": "nets", "train": "train"}
@@ -297,7 +348,7 @@ def test_all_kinds_have_different_digests() -> None:
     kinds = [place for place in CHANGES if place]
     digests = {of_kind(kind).digest() for kind in kinds}
     # The kinds that a base is made of are one experiment.
-    own = [{f"{p}.{getattr(e, p).kind}" for p in PARTS} & set(kinds) for e in (BASE, IMAGES)]
+    own = [{f"{p}.{getattr(e, p).kind}" for p in PARTS} & set(kinds) for e in (BASE, IMAGES, CNN)]
     assert len(digests) == len(kinds) - sum(len(kinds) - 1 for kinds in own)
 
 

@@ -45,6 +45,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.data.images.distribution:Images",
             "MNIST, Fashion-MNIST, CIFAR-10 or SVHN by class, parity or random groups of classes",
         ),
+        "patches": Entry(
+            "unmix.data.patches:Patches",
+            "points of P patches, each with a robust or a non-robust feature of its class",
+        ),
     },
     "nets": {
         "two-layer": Entry(
@@ -82,6 +86,17 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.nets.prelu_classes:PReLUClasses",
             "pReLU net with one output a class, on images that it centres (pReLU, section 5.2)",
         ),
+        "patch-cnn": Entry(
+            "unmix.nets.patch_cnn:PatchCnn", "m smoothed-ReLU filters a class, summed over patches"
+        ),
+        "patch-non-robust": Entry(
+            "unmix.nets.patch_cnn:NonRobustMinimum",
+            "one filter gamma v_i a class, a non-robust global minimum (patches, Prop 3.1)",
+        ),
+        "patch-robust": Entry(
+            "unmix.nets.patch_cnn:RobustMinimum",
+            "one filter gamma u_i a class, a robust global minimum (patches, Prop 3.2)",
+        ),
     },
     "train": {
         "gradient-descent": Entry(
@@ -98,6 +113,17 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.train.adam:Adam", "Adam by mini-batches and epochs, for pReLU nets on images"
         ),
         "none": Entry("unmix.train.descent:NoTraining", "keep the initial (constructed) weights"),
+        "patch-descent": Entry(
+            "unmix.train.patches:PatchDescent", "full-batch gradient descent of a patch CNN"
+        ),
+        "patch-adversarial": Entry(
+            "unmix.train.patches:PatchAdversarial",
+            "the same on points that are attacked before each step (patches, section 2.5)",
+        ),
+        "patch-recursion": Entry(
+            "unmix.train.patch_recursion:PatchRecursion",
+            "approximation of both by the recursion of A and B alone (patches, Lemmas 5.1, 5.2)",
+        ),
     },
     "probes": {
         "cosines": Entry(
@@ -136,6 +162,22 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "assumptions": Entry(
             "unmix.probes.assumptions:assumptions",
             "which conditions of the theorems a run meets, and by what factor",
+        ),
+        "patch-features": Entry(
+            "unmix.probes.patch_features:patch_features",
+            "feature-learning accuracies and graded shares (patches, Def 4.1)",
+        ),
+        "patch-weights": Entry(
+            "unmix.probes.patch_weights:patch_weights",
+            "coefficients A, B, C, D, what lies outside the features, noise (patches, Lemma D.2)",
+        ),
+        "patch-phases": Entry(
+            "unmix.probes.patch_phases:patch_phases",
+            "when B saturates, A takes off and overtakes B; label leakage (patches, section 5.2)",
+        ),
+        "patch-recursions": Entry(
+            "unmix.probes.patch_recursions:patch_recursions",
+            "how far a training ends from its recursion (patches, Lemmas D.4, D.22)",
         ),
     },
     "attacks": {

@@ -9,11 +9,16 @@ from unmix import catalog
 from unmix.data.base import Distribution
 from unmix.data.clusters import Clusters
 from unmix.data.images.distribution import Images
+from unmix.data.patches import Patches
 from unmix.nets.base import Classifier, Network
 
 NAMES = catalog.names("nets")
 # The smallest distributions; a net is tried on each that it takes.
-WORLDS: tuple[Distribution, ...] = (Clusters(k=4, d=16), Images(labels="parity"))
+WORLDS: tuple[Distribution, ...] = (
+    Clusters(k=4, d=16),
+    Images(labels="parity"),
+    Patches(k=3, d=16, patches=4),
+)
 ROWS = [
     (name, data)
     for name in NAMES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lab import still, trained, trained_fine
+from lab import patched, still, trained, trained_fine
 from unmix import catalog
 from unmix.data.clusters import Clusters
 from unmix.errors import UnmixError
@@ -21,6 +21,8 @@ RUNS = {
     "two coarse labels": lambda: trained_fine("net.labels=2"),
     "unit, lopsided": lambda: trained("data.scale=unit", "train.eta=1.0", "data.positive=[1]"),
     "no bias to speak of": lambda: trained("net.m=1", "net.sigma_b=0.0"),
+    "patches": patched,
+    "patches, adversarial": lambda *c: patched("train.kind=patch-adversarial", *c),
     "averaging": lambda: still(FeatureAveraging(), Clusters(k=4, d=32), seeds=(0, 1)),
     "non-robust": lambda: still(NonRobustMultiClass(), Clusters(k=4, d=32), seeds=(0, 1)),
 }
@@ -35,9 +37,18 @@ def probed(name: str, run: Run) -> Measured | UnmixError:
     return measured
 
 
+BASELINES = ("binary", "patches")
+
+
+def baseline(name: str) -> Run:
+    """The first baseline that a probe reads."""
+    runs = [RUNS[label]() for label in BASELINES]
+    return next(run for run in runs if isinstance(probed(name, run), Measured))
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_every_probe_measures_the_baseline(name: str) -> None:
-    assert isinstance(probed(name, trained()), Measured)
+def test_every_probe_measures_a_baseline(name: str) -> None:
+    assert isinstance(probed(name, baseline(name)), Measured)
 
 
 @pytest.mark.parametrize("label", RUNS)
@@ -61,7 +72,7 @@ def test_a_probe_returns_numbers_a_replica_and_changes_nothing(name: str, label:
     assert torch.equal(torch.get_rng_state(), state)
 
 
-@pytest.mark.parametrize("label", ["binary", "k-class"])
+@pytest.mark.parametrize("label", ["binary", "k-class", "patches", "patches, adversarial"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_probe_sees_each_replica_alone(name: str, label: str) -> None:
     both, alone = RUNS[label](), RUNS[label]("seeds=[1]")
@@ -77,7 +88,7 @@ def test_a_probe_sees_each_replica_alone(name: str, label: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_probe_is_repeatable_and_prints(name: str) -> None:
-    one, other = (probed(name, trained()) for _ in range(2))
+    one, other = (probed(name, baseline(name)) for _ in range(2))
     for value, column in one.values.items():
         assert torch.equal(column.nan_to_num(7.0), other[value].nan_to_num(7.0))
         assert value in str(one)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -18,22 +18,22 @@ from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from unmix.spec import Spec
+from unmix.data.base import Batch, Distribution
 from unmix.streams import normals, stream
 
 Range = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Patched:
-    """Points of P patches, their classes, and which of their patches are robust (J_R)."""
+class Patched(Batch):
+    """Points x [R n P d], their classes (`cluster`, too), which of their patches are robust (J_R),
+    and alpha_p or beta_p of each patch."""
 
-    x: Float[Tensor, "R n P d"]
-    y: Int[Tensor, "R n"]
     robust: Bool[Tensor, "R n P"]
+    signal: Float[Tensor, "R n P"]
 
 
-class Patches(Spec):
+class Patches(Distribution):
     """k classes, each with one robust and one non-robust feature; defaults are the paper's."""
 
     kind: Literal["patches"] = "patches"
@@ -44,6 +44,9 @@ class Patches(Spec):
     alpha: Range = Field((2.0, 2.0), description="alpha_p is uniform in this range")
     beta: Range = Field((1.0, 1.0), description="beta_p is uniform in this range")
     sigma_n: float = Field(0.1, ge=0, description="noise scale of every coordinate")
+    classes: Literal["uniform", "balanced"] = Field(
+        "uniform", description="y drawn at random, or one class after the other"
+    )
     partition: Literal["uniform", "fixed", "binomial"] = Field(
         "uniform",
         description="J_R: a uniform n_R-subset, the first n_R, or each patch with chance n_R/P",
@@ -60,6 +63,18 @@ class Patches(Spec):
                 raise ValueError(f"{name}: expected 0 < low <= high, got {[low, high]}")
         return self
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.patches, self.d)
+
+    @property
+    def told(self) -> str:
+        return f"k={self.k} P={self.patches} d={self.d}"
+
+    def axes(self) -> Float[Tensor, "2 k d"]:
+        """Robust features u, then non-robust features v."""
+        return torch.eye(2 * self.k, self.d, dtype=torch.float64).unflatten(0, (2, self.k))
+
     def sample(
         self, seeds: Sequence[int], n: int, purpose: str, dtype: torch.dtype = torch.float64
     ) -> Patched:
@@ -68,11 +83,41 @@ class Patches(Spec):
         robust = torch.stack([self._partition(seed, n, purpose) for seed in seeds])
         shape = (n, self.patches, self.d)
         x = normals(seeds, f"{purpose}.noise", shape, torch.float64) * self.sigma_n
-        axis = torch.where(robust, 0, self.k) + y.unsqueeze(-1)
+        axis = self.axis(y, robust)
         size = torch.stack([self._sizes(seed, n, purpose) for seed in seeds])
         signal = torch.where(robust, size[..., 0], size[..., 1])
         x.scatter_add_(-1, axis.unsqueeze(-1), signal.unsqueeze(-1))
-        return Patched(x.to(dtype), y, robust)
+        return Patched(x.to(dtype), y, y, robust, signal.to(dtype))
+
+    def features(
+        self, seeds: Sequence[int], dtype: torch.dtype = torch.float64
+    ) -> Float[Tensor, "R f d"]:
+        """u_1..u_k, v_1..v_k, the same for every seed."""
+        return self.axes().flatten(0, 1).to(dtype).expand(len(seeds), -1, -1)
+
+    def axis(self, y: Int[Tensor, "R n"], robust: Bool[Tensor, "R n P"]) -> Int[Tensor, "R n P"]:
+        """The coordinate of each patch's feature."""
+        return torch.where(robust, 0, self.k) + y.unsqueeze(-1)
+
+    def only(
+        self,
+        batch: Patched,
+        features: Literal["robust", "non-robust"],
+        gone: Literal["feature", "patch"] = "feature",
+    ) -> Patched:
+        """The batch with one kind of feature alone (section 4: D_FR and D_FNR).
+
+        "Replaced by the all-zero vector" may mean that the other feature goes and its patch keeps
+        the noise, or that the whole patch goes.
+        """
+        lost = batch.robust if features == "non-robust" else ~batch.robust
+        if gone == "patch":
+            x = batch.x.masked_fill(lost.unsqueeze(-1), 0)
+        else:
+            taken = torch.where(lost, -batch.signal, torch.zeros_like(batch.signal))
+            axis = self.axis(batch.y, batch.robust).unsqueeze(-1)
+            x = batch.x.scatter_add(-1, axis, taken.unsqueeze(-1))
+        return replace(batch, x=x, signal=batch.signal.masked_fill(lost, 0))
 
     def ratios(self, tau: float, eps: float) -> dict[str, float]:
         """The quantities of Assumption 2.3 and of separability, as ratios and never as a verdict.
@@ -97,6 +142,8 @@ class Patches(Spec):
         }
 
     def _labels(self, seed: int, n: int, purpose: str) -> Int[Tensor, " n"]:
+        if self.classes == "balanced":
+            return torch.arange(n) % self.k
         return torch.from_numpy(stream(seed, f"{purpose}.class").integers(self.k, size=n))
 
     def _partition(self, seed: int, n: int, purpose: str) -> Bool[Tensor, "n P"]:

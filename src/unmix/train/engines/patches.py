@@ -11,6 +11,7 @@ one step before each step of the weights; the attack is a constant (no gradient 
 
     advance(alive)   one step of the replicas that are alive        undo(replicas)   take it back
     outputs()        F at the clean training points [R N k]         attacked()       X~ [R N P d]
+    attacked_outputs()   F at X~ [R N k]
     params()         {"w": [R k m d]}                               state(), restore(state)
 """
 
@@ -21,7 +22,7 @@ from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 from torch.nn import functional
 
@@ -47,9 +48,11 @@ class OneStep(Spec):
     objective: Literal["Fy", "margin"] = Field(
         "Fy", description="L_margin: -F_y, or -(F_y - max_{j != y} F_j)"
     )
-    clip: Literal["coord", "patch"] = Field(
-        "coord", description="clamp every coordinate, or shrink every patch to the l_inf ball"
+    clip: Literal["coord", "patch", "input"] = Field(
+        "coord",
+        description="clamp every coordinate; or shrink every patch, or the input, to the ball",
     )
+    p: float | Literal["inf"] = Field("inf", description="norm of the ball; inf clamps by coord")
     reduction: Literal["sum", "mean"] = Field(
         "sum", description="G of the sum over the batch, or of its mean (1/N)"
     )
@@ -58,12 +61,20 @@ class OneStep(Spec):
         """What multiplies the gradient of one point's L_margin."""
         return self.step / points if self.reduction == "mean" else self.step
 
-    def clipped(self, move: Float[Tensor, "*p d"]) -> Float[Tensor, "*p d"]:
-        """clip(move), in place."""
+    @model_validator(mode="after")
+    def _a_ball(self) -> OneStep:
+        if self.p != "inf" and (self.clip == "coord" or self.p < 1):
+            raise ValueError("p: expected p >= 1, with clip=patch or clip=input where it is finite")
+        return self
+
+    def clipped(self, move: Float[Tensor, "*p d"], patches: int = 1) -> Float[Tensor, "*p d"]:
+        """clip(move), in place; an input is `patches` rows."""
         if self.clip == "coord":
             return move.clamp_(-self.eps, self.eps)
-        longest = move.abs().amax(-1, keepdim=True)
-        return move.div_((longest / self.eps).clamp_min_(1))
+        rows = patches if self.clip == "input" else 1
+        whole = move.unflatten(-2, (-1, rows)).flatten(-2)
+        length = torch.linalg.vector_norm(whole, float(self.p), -1, keepdim=True)
+        return move.div_((length / self.eps).clamp_min_(1).repeat_interleave(rows, -2))
 
 
 class PatchReference:
@@ -87,14 +98,22 @@ class PatchReference:
     def attacked(self) -> Float[Tensor, "R N P d"]:
         if self.attack is None:
             return self.x
-        x = self.x.clone().requires_grad_()
+        step = self.attack.scale(self.x.shape[1]) * self.gradient(self.x)
+        return self.x + self.attack.clipped(step, self.x.shape[2])
+
+    def attacked_outputs(self) -> Float[Tensor, "R N k"]:
+        return self._outputs(self.attacked(), self.w)
+
+    def gradient(self, x: Float[Tensor, "R N P d"]) -> Float[Tensor, "R N P d"]:
+        """grad_X L_margin."""
+        x = x.clone().requires_grad_()
         f, own = self._outputs(x, self.w), self.y.unsqueeze(-1)
         margin = -f.gather(-1, own)
-        if self.attack.objective == "margin":
+        if self.attack is not None and self.attack.objective == "margin":
             rival = f.detach().scatter(-1, own, -torch.inf).argmax(-1, keepdim=True)
             margin = margin + f.gather(-1, rival)
         (g,) = torch.autograd.grad(margin.sum(), x)
-        return self.x + self.attack.clipped(self.attack.scale(self.x.shape[1]) * g)
+        return g
 
     def advance(self, alive: Bool[Tensor, " R"]) -> None:
         w = self.w.clone().requires_grad_()
@@ -156,8 +175,11 @@ class PatchGemm:
         self.xt, self.move = (x.new_empty(self.group, rows, d) for _ in range(2))
 
     def outputs(self) -> Float[Tensor, "R N k"]:
-        parts = [self._forward(self.x[g], self.w[g])[0] for g in self._groups()]
-        return torch.cat(parts).gather(1, self.place.unsqueeze(-1).expand(-1, -1, self.k))
+        return self._unsorted([self._forward(self.x[g], self.w[g])[0] for g in self._groups()])
+
+    def attacked_outputs(self) -> Float[Tensor, "R N k"]:
+        parts = [self._forward(self._attacked(g), self.w[g])[0] for g in self._groups()]
+        return self._unsorted(parts)
 
     def attacked(self) -> Float[Tensor, "R N P d"]:
         parts = [self._attacked(g).clone() for g in self._groups()]
@@ -212,6 +234,10 @@ class PatchGemm:
         self.weight = x.new_zeros(self.replicas, rows, 1)
         self.weight[replica, self.place] = 1
 
+    def _unsorted(self, parts: list[Float[Tensor, "g rows k"]]) -> Float[Tensor, "R N k"]:
+        """Outputs of the sorted rows, in the order of the points."""
+        return torch.cat(parts).gather(1, self.place.unsqueeze(-1).expand(-1, -1, self.k))
+
     def _groups(self) -> list[slice]:
         starts = range(0, self.replicas, self.group)
         return [slice(a, min(a + self.group, self.replicas)) for a in starts]
@@ -233,7 +259,8 @@ class PatchGemm:
             z = product(x[:, a:e], w[:, c].transpose(1, 2), half)
             self.smooth.steepen(z)
             move = product(z, w[:, c], _cut(self.move, len(x), e - a, x.shape[2]))
-            torch.add(x[:, a:e], attack.clipped(move.mul_(scale)), out=xt[:, a:e])
+            clipped = attack.clipped(move.mul_(scale), self.patches)
+            torch.add(x[:, a:e], clipped, out=xt[:, a:e])
         return xt
 
     def _rival(self, attack: OneStep, x: Tensor, w: Tensor, target: Tensor) -> Tensor:
@@ -245,7 +272,7 @@ class PatchGemm:
         xt = self.xt[: len(x)]
         move = product(steep, w.flatten(1, 2), xt)
         scale = attack.scale(self.points) * self.unit
-        return torch.add(x, attack.clipped(move.mul_(scale)), out=xt)
+        return torch.add(x, attack.clipped(move.mul_(scale), self.patches), out=xt)
 
     def _forward(self, x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
         """F [g N k], and rho^(q-1) s'(z) [g NP km]."""
