@@ -7,15 +7,16 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from unmix import asked, catalog
-from unmix.errors import Interrupted, SpecError, StoreError, UnmixError
+from unmix.errors import DataError, Interrupted, SpecError, StoreError, UnmixError
 
 if TYPE_CHECKING:
     from unmix.papers.base import Size
@@ -121,6 +122,22 @@ def run(
 
 
 @app.command()
+def fetch(
+    names: Annotated[list[str], typer.Argument(metavar="DATASET...", help="As mnist, cifar10.")],
+) -> None:
+    """Get images into the data folder, so that nothing else needs a network.
+
+    Your own files come first, then the clients of package managers, then public mirrors.
+    """
+    with _guarded():
+        from unmix.data.images.loader import home
+        from unmix.terminal import line
+
+        _fetch(names)
+        line(f"in {home() / 'images'}: {', '.join(names)}")
+
+
+@app.command()
 def reproduce(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="Name of a paper.")],
     only: Annotated[
@@ -159,6 +176,10 @@ def reproduce(
         from unmix.terminal import progress
 
         size: Size = "paper" if full else "quick"
+        if full:
+            # What cannot be had is told by the claims that need it.
+            with suppress(DataError):
+                _fetch(source.datasets)
         task = Task.of(source, only, size, Store(runs), Means(workers, threads, device))
         pick_device(device)
         for folder in (out, runs):
@@ -171,7 +192,7 @@ def reproduce(
         if only is None:
             showing.say(f"report: {page.write(out, [result.section()])}", json_)
         else:
-            showing.figures(task.figures, result.save_figures(out), json_)
+            showing.figures(result.save_figures(out), result.not_drawn, json_)
         raise typer.Exit(1 if result.bad else 0)
 
 
@@ -216,6 +237,22 @@ def show(
             showing.judged_run(showing.found(store, what), store, latex=latex, out=out)
         else:
             showing.one_run(showing.found(store, what), store, json_)
+
+
+def _fetch(names: Iterable[str]) -> None:
+    """Datasets that are not here yet, with a bar for each."""
+    from unmix.data.images import loader
+    from unmix.terminal import progress
+
+    for name in names:
+        if loader.is_here(name):
+            continue
+        with progress(f"fetching {name}") as tell:
+            loader.fetch(name, partial(_plainly, tell))
+
+
+def _plainly(tell: Callable[[int, int, str], None], done: int, total: int) -> None:
+    tell(done, total, "")
 
 
 @contextmanager

@@ -59,7 +59,8 @@ class Task:
         """The settings that the chosen claims and figures rest on and that exist at this size."""
         asked = [c.settings for c in self.claims] + [f.settings for f in self.figures]
         names = dict.fromkeys(self._evidence().expand(tuple(s for group in asked for s in group)))
-        return {name: self.settings[name] for name in names if name in self.settings}
+        known = {name: self.settings[name] for name in names if name in self.settings}
+        return {name: setting for name, setting in known.items() if not setting.why_not}
 
     def run(self, progress: Progress) -> None:
         """Fill the store with every run and attack that is needed."""
@@ -79,12 +80,15 @@ class Task:
             verdicts.append(verdict(self.paper, claim, evidence))
             tell(len(verdicts), total)
         drawings: dict[str, Drawing] = {}
-        for entry in self.figures:
-            if entry.draw:
+        not_drawn: dict[str, str] = {}
+        for done, entry in enumerate(self.figures, start=len(verdicts) + 1):
+            if why := entry.why_not or evidence.why_not(entry.settings):
+                not_drawn[entry.name] = why
+            elif entry.draw:
                 drawings[entry.name] = self.paper.draw(entry, evidence)
-            tell(len(verdicts) + len(drawings), total)
+            tell(done, total)
         self._annotate(evidence, verdicts)
-        return Reproduction(self, verdicts, drawings)
+        return Reproduction(self, verdicts, drawings, not_drawn)
 
     def _evidence(self) -> Evidence:
         source = Source(
@@ -116,6 +120,7 @@ class Reproduction:
     task: Task
     verdicts: list[Verdict]
     drawings: dict[str, Drawing]
+    not_drawn: dict[str, str]
 
     @property
     def bad(self) -> bool:
@@ -128,6 +133,7 @@ class Reproduction:
             paper,
             self.verdicts,
             self.drawings,
+            self.not_drawn,
             command=f"unmix reproduce {paper.name}",
             flags=f"--{size}",
             digests={n: s.experiment.digest() for n, s in self.task.needed.items()},

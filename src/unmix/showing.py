@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
@@ -15,7 +15,7 @@ from unmix import catalog, terminal
 from unmix.claims import Verdict, not_run
 from unmix.errors import DataError, StoreError, UnknownName, UnmixError
 from unmix.experiment import using_threads
-from unmix.papers.base import FigureEntry, Paper
+from unmix.papers.base import Paper
 from unmix.records import Outdated
 from unmix.report import latex as tex
 from unmix.report import page, tables
@@ -123,13 +123,12 @@ def verdicts(paper: Paper, found: Sequence[Verdict], as_json: bool) -> None:
     terminal.say(", ".join(f"{n} {status}" for status, n in counts.items() if n))
 
 
-def figures(asked: Sequence[FigureEntry], paths: Sequence[Path], as_json: bool) -> None:
+def figures(paths: Sequence[Path], not_drawn: Mapping[str, str], as_json: bool) -> None:
     """Where the drawn figures are, and why others are not drawn."""
     for path in paths:
         say(f"figure: {path}", as_json)
-    for entry in asked:
-        if entry.why_not:
-            say(f"figure {entry.name} is not drawn: {entry.why_not}", as_json)
+    for name, why in not_drawn.items():
+        say(f"figure {name} is not drawn: {why}", as_json)
 
 
 def say(text: str, as_json: bool) -> None:

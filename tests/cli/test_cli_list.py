@@ -105,6 +105,8 @@ def test_help_names_every_verb_on_one_screen(unmix) -> None:
     said = unmix("--help")
     assert said.code == 0
     verbs = said.out.partition("Commands:")[2].splitlines()
-    assert [line.split()[0] for line in verbs if line] == ["list", "run", "reproduce", "show"]
+    assert [line.split()[0] for line in verbs if line] == [
+        *("list", "run", "fetch", "reproduce", "show")
+    ]
     assert all(line.endswith(".") and not line.endswith("...") for line in verbs if line)
     assert len(said.out.splitlines()) <= 20

@@ -13,7 +13,9 @@ from unmix.claims import Source as Place
 from unmix.errors import DataError, UnknownName
 from unmix.experiment import run as train
 from unmix.papers.averaging import PAPER
-from unmix.papers.base import Evidence, Paper, Setting, Source, verdict, verdicts
+from unmix.papers.base import Evidence, FigureEntry, Paper, Setting, Source, verdict, verdicts
+from unmix.reproduction import Means, Task
+from unmix.store import Store
 
 FULL = {"a": Setting(small("seeds=[0, 1, 2, 3, 4]")), "b": Setting(small("train.eta=0.1"))}
 
@@ -153,3 +155,25 @@ def test_an_error_of_a_probe_is_not_run_with_its_words() -> None:
     found = verdict(PAGE, claim("identity", "decomposition.eq4"), bare)
     assert found.status == "not-run"
     assert "did not record the coefficients" in found.why
+
+
+def test_a_setting_that_cannot_run_here_says_why() -> None:
+    absent = Setting(small("seeds=[0, 1, 2, 3, 4]"), why_not="no images")
+    held = Evidence({"a": absent}, FULL, Source(train, None))
+    assert held.why_not(("a",)) == "no images"
+    assert held.why_not(("b",)) == "only at paper size: b"
+    assert evidence(a=FULL["a"].experiment).why_not(("a",)) == ""
+    found = verdict(PAPER, claim(), held)
+    assert (found.status, found.why) == ("not-run", "no images")
+
+
+def test_neither_claims_nor_figures_ask_for_what_cannot_run_here(tmp_path) -> None:
+    claims = (claim(), claim("experiment", "margins.mean", "b"))
+    figure = FigureEntry("1", "drawn", "curves", ("b",))
+    absent = dict(FULL, b=Setting(FULL["b"].experiment, why_not="no images"))
+    task = Task(PAPER, "quick", claims, (figure,), Store(tmp_path), Means(), absent)
+    assert set(task.needed) == {"a"}
+    (_, second), drawn = task.judge().verdicts, task.judge()
+    assert second.why == "no images"
+    assert drawn.drawings == {}
+    assert drawn.not_drawn == {"1": "no images"}

@@ -60,10 +60,12 @@ class Setting:
     """An experiment that several claims share; a plan of attack asks for its robustness, too.
 
     Settings may share one experiment: it is trained once, and each is attacked by its own plan.
+    `why_not` says why it cannot be run here, if so: its images are not at hand.
     """
 
     experiment: Experiment
     attack: AttackPlan | None = None
+    why_not: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ class Paper:
     findings: tuple[Finding, ...] = ()
     predictions: tuple[Prediction, ...] = ()
     contenders: tuple[Contender, ...] = ()
+    datasets: tuple[str, ...] = ()
 
     def settings(self, size: Size) -> dict[str, Setting]:
         """Every experiment of the paper at one size."""
@@ -166,6 +169,13 @@ class Evidence:
             names += rungs if stem != setting and rungs else [setting]
         return tuple(names)
 
+    def why_not(self, settings: tuple[str, ...]) -> str:
+        """Why these settings are no evidence at this size and place; empty if they are."""
+        names = self.expand(settings)
+        if missing := [s for s in names if s not in self.settings]:
+            return "only at paper size: " + ", ".join(missing)
+        return next(filter(None, (self.settings[s].why_not for s in names)), "")
+
     def run(self, setting: str) -> Run:
         if setting not in self.runs:
             self.runs[setting] = self.source.run(self.settings[setting].experiment)
@@ -213,10 +223,9 @@ def verdict(paper: Paper, claim: Claim, evidence: Evidence) -> Verdict:
     """Measure and judge one claim; what cannot be measured here is not-run, with the reason."""
     if not claim.measure:
         return not_run(claim, claim.why_not)
+    if why := evidence.why_not(claim.settings):
+        return not_run(claim, why)
     settings = evidence.expand(claim.settings)
-    missing = [s for s in settings if s not in evidence.settings]
-    if missing:
-        return not_run(claim, "only at paper size: " + ", ".join(missing))
     try:
         sample = paper.measure(claim, evidence)
     except UnmixError as error:
