@@ -125,7 +125,7 @@ def run(
 def fetch(
     names: Annotated[list[str], typer.Argument(metavar="DATASET...", help="As mnist, cifar10.")],
 ) -> None:
-    """Get images into the data folder, so that nothing else needs a network.
+    """Get a dataset's images, once and for all.
 
     Your own files come first, then the clients of package managers, then public mirrors.
     """
