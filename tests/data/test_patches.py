@@ -107,3 +107,30 @@ def test_impossible_data_are_refused(values: dict, message: str) -> None:
 
 def test_a_spec_survives_its_plain_form() -> None:
     assert Patches.parse(QUIET.plain()) == QUIET
+
+
+@pytest.mark.parametrize("gone", ["feature", "patch"])
+@pytest.mark.parametrize("kept", ["robust", "non-robust"])
+def test_feature_only_versions_lose_the_other_feature(kept: str, gone: str) -> None:
+    noisy = QUIET.override("sigma_n=0.3")
+    sample = noisy.sample((0, 1), 40, "test")
+    found = noisy.only(sample, kept, gone)
+    lost = sample.robust if kept == "non-robust" else ~sample.robust
+    axis = noisy.axis(sample.y, sample.robust).unsqueeze(-1)
+    xi = sample.x.scatter_add(-1, axis, -sample.signal.unsqueeze(-1))
+    assert torch.equal(found.x[~lost], sample.x[~lost])
+    wanted = torch.zeros_like(xi[lost]) if gone == "patch" else xi[lost]
+    torch.testing.assert_close(found.x[lost], wanted)
+    assert (found.signal[lost] == 0).all()
+    assert torch.equal(sample.x, noisy.sample((0, 1), 40, "test").x)
+
+
+def test_balanced_classes_take_turns() -> None:
+    y = QUIET.override("classes=balanced").sample((0, 1), 7, "train").y
+    assert y.tolist() == [[0, 1, 2, 0, 1, 2, 0]] * 2
+
+
+def test_features_are_axes_for_every_seed() -> None:
+    both = QUIET.features((0, 1), torch.float32)
+    assert torch.equal(both, torch.eye(6, 10).expand(2, -1, -1))
+    assert torch.equal(QUIET.axes().flatten(0, 1).float(), both[0])
