@@ -11,7 +11,7 @@ import jaxtyping
 import torch
 from torch import Tensor
 
-from small_runs import small
+from small_runs import small, small_purified
 from unmix.data.clusters import Clusters
 from unmix.data.patches import Patches
 from unmix.experiment import Experiment, Run, Samples
@@ -67,6 +67,12 @@ def patched(*changes: str) -> Run:
         seeds=(0, 1),
     )
     return train(start.with_(*changes))
+
+
+@cache
+def purified(*changes: str) -> Run:
+    """A small symmetric net, trained cleanly and then against FGM; it must not be changed."""
+    return train(small_purified(*changes))
 
 
 def by_hand(net: TwoLayer | KClass, data: Clusters, **params: Tensor) -> Model:

@@ -6,13 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from unmix.claims import Verdict
-from unmix.data.base import Batch
+from unmix.data.base import Batch, Distribution
 from unmix.data.clusters import Clusters
+from unmix.data.sparse_code import SparseCode
 from unmix.experiment import Experiment, Run, Samples
-from unmix.nets.base import Net, Params
+from unmix.nets.base import Network, Params
+from unmix.nets.symmetric import Symmetric
 from unmix.nets.two_layer import TwoLayer
 from unmix.train.base import Record, Start, Trainer, Training
 from unmix.train.descent import GradientDescent
+from unmix.train.engines.symmetric import Schedule
+from unmix.train.noisy_descent import NoisyDescent
+from unmix.train.purification import Purification
 
 STEPS = 30
 
@@ -26,6 +31,30 @@ def small(*changes: str) -> Experiment:
         ),
         samples=Samples(train=64, test=8),
         seeds=(3, 1),
+    ).with_(*changes)
+
+
+def small_purified(*changes: str) -> Experiment:
+    """Sparse codes, Algorithm 1 and then 2: large enough for some neurons to win a feature."""
+    d, b_max = 24, 0.25
+    clean = NoisyDescent(
+        eta=d / 25,
+        steps=120,
+        batch=200,
+        opening=60,
+        opening_eta=d / 50,
+        opening_batch=500,
+        schedule=Schedule(b_max=b_max, decay=0.01 / d),
+    )
+    return Experiment(
+        data=SparseCode(d=d, k=4.0, w_seed=0),
+        net=Symmetric(m=200, b=b_max / 2),
+        train=Purification(
+            clean=clean, steps=60, batch=200, eta=d / 25, tau=0.3, record=Record(points=6)
+        ),
+        samples=Samples(train=8, test=40),
+        seeds=(3, 1),
+        dtype="float32",
     ).with_(*changes)
 
 
@@ -50,7 +79,14 @@ def verdict(claim: str, **values: object) -> Verdict:
     return replace(Verdict(claim, "inconclusive", "why", "reduced", runs=("a", "b")), **values)
 
 
-def started(training: Training, net: Net, data: Clusters, params: Params, batch: Batch) -> Trainer:
+def started(
+    training: Training,
+    net: Network,
+    data: Distribution,
+    params: Params,
+    batch: Batch,
+    seeds: tuple[int, ...] | None = None,
+) -> Trainer:
     """A training from given weights on given points."""
-    seeds = tuple(range(len(batch.x)))
+    seeds = seeds or tuple(range(len(batch.x)))
     return training.begin(Start(net, data, params, batch, seeds, (training,)))

@@ -19,17 +19,20 @@ from unmix import catalog
 from unmix.data.clusters import Clusters
 from unmix.data.images.distribution import Images
 from unmix.data.patches import Patches
+from unmix.data.sparse_code import SparseCode
 from unmix.errors import SpecError
 from unmix.experiment import Experiment, Samples
 from unmix.nets.constructed import FeatureAveraging
 from unmix.nets.k_class import KClass
 from unmix.nets.patch_cnn import PatchCnn
 from unmix.nets.prelu_classes import PReLUClasses
+from unmix.nets.symmetric import Symmetric
 from unmix.nets.two_layer import TwoLayer
 from unmix.spec import Spec, read, schema
 from unmix.train.adam import Adam
 from unmix.train.descent import GradientDescent, NoTraining
 from unmix.train.engines.patch_ascent import Ascent
+from unmix.train.noisy_descent import NoisyDescent
 from unmix.train.patches import PatchAdversarial
 
 BASE = Experiment(data=Clusters(k=4, d=32), net=TwoLayer(), train=GradientDescent())
@@ -44,6 +47,9 @@ HOMES |= {"data.patches": CNN}
 HOMES |= {f"net.{name}": CNN for name in ("patch-cnn", "patch-robust", "patch-non-robust")}
 HOMES |= {f"train.{name}": CNN for name in ("patch-adversarial", "patch-descent")}
 HOMES |= {"train.patch-recursion": CNN}
+CODED = Experiment(data=SparseCode(), net=Symmetric(), train=NoisyDescent())
+HOMES |= {"data.sparse-code": CODED, "net.symmetric": CODED}
+HOMES |= {f"train.{name}": CODED for name in ("noisy-descent", "purification")}
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
 positives = st.floats(min_value=0, exclude_min=True, allow_nan=False, allow_infinity=False)
@@ -198,6 +204,20 @@ COARSE = {
     "record.coefficients": ["paper"],
 }
 PATCHES = {"eta": 0.2, "steps": 7, "engine": "reference", "snapshots": [7], **COARSE}
+SCHEDULE = {"growth": 0.1, "b_max": 0.5, "smoothing": 0.2, "smoothing_after": 0.2, "decay": 0.1}
+NOISY = {
+    "eta": 0.1,
+    "steps": 7,
+    "batch": 7,
+    "opening": 7,
+    "opening_eta": 0.1,
+    "opening_batch": 7,
+    "points": "fixed",
+    "noise": "drawn",
+    **{f"schedule.{name}": value for name, value in SCHEDULE.items()},
+    "radius": 0.3,
+    **RECORD,
+}
 # One other legal value for every field of every spec in an experiment.
 CHANGES = {
     "data.clusters": {
@@ -300,6 +320,33 @@ CHANGES = {
         "eps": 0.5,
         **COARSE,
     },
+    "data.sparse-code": {
+        "d": 33,
+        "k": 5.0,
+        "p1": 0.5,
+        "p2": 0.4,
+        "w_low": 0.8,
+        "w_high": 1.2,
+        "w_seed": 3,
+        "basis": "haar",
+        "sigma_x": 0.1,
+        "sigma_s": 0.1,
+        "margin": 0.1,
+    },
+    "net.symmetric": {"m": 7, "b": 0.1, "c1": 3.0, "initial": "pure", "smoothing": 0.2},
+    "train.noisy-descent": NOISY,
+    "train.purification": {
+        **{f"clean.{name}": value for name, value in NOISY.items()},
+        "attack": {"kind": "universal"},
+        "tau": 0.3,
+        "steps": 7,
+        "eta": 0.1,
+        "batch": 7,
+        "hold": 7,
+        "rise": 7,
+        "bias": "grows",
+        **RECORD,
+    },
     "": {"samples.train": 7, "samples.test": 7, "seeds": [1], "dtype": "float32"},
 }
 PARTS = {"data": "data", "net": "nets", "train": "train"}
@@ -348,7 +395,10 @@ def test_all_kinds_have_different_digests() -> None:
     kinds = [place for place in CHANGES if place]
     digests = {of_kind(kind).digest() for kind in kinds}
     # The kinds that a base is made of are one experiment.
-    own = [{f"{p}.{getattr(e, p).kind}" for p in PARTS} & set(kinds) for e in (BASE, IMAGES, CNN)]
+    own = [
+        {f"{p}.{getattr(e, p).kind}" for p in PARTS} & set(kinds)
+        for e in (BASE, IMAGES, CNN, CODED)
+    ]
     assert len(digests) == len(kinds) - sum(len(kinds) - 1 for kinds in own)
 
 

@@ -49,6 +49,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.data.patches:Patches",
             "points of P patches, each with a robust or a non-robust feature of its class",
         ),
+        "sparse-code": Entry(
+            "unmix.data.sparse_code:SparseCode",
+            "x = M z + xi with a sparse code z, label sign(<w*, z>) (purification, Assumption 2.1)",
+        ),
     },
     "nets": {
         "two-layer": Entry(
@@ -74,6 +78,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "prelu": Entry(
             "unmix.nets.prelu:PReLU", "pReLU net: v relu(<x, w>)^p/|w|^(p-1), both layers trained"
         ),
+        "symmetric": Entry(
+            "unmix.nets.symmetric:Symmetric",
+            "neurons in pairs +-w under one growing threshold, noise averaged out (purification)",
+        ),
         "prelu-averaging": Entry(
             "unmix.nets.prelu_constructed:PReLUAveraging",
             "F: a ReLU net along the mean centre of each label (pReLU, section 3)",
@@ -98,6 +106,19 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "one filter gamma u_i a class, a robust global minimum (patches, Prop 3.2)",
         ),
     },
+    "perturbations": {
+        "fgm": Entry(
+            "unmix.perturbations.gradient:FGM", "fast gradient method, with the paper's zero rule"
+        ),
+        "projected-steps": Entry(
+            "unmix.perturbations.gradient:ProjectedSteps", "several gradient steps, projected"
+        ),
+        "universal": Entry(
+            "unmix.perturbations.fixed:Universal",
+            "-tau y M w*: the same for every net (purification, Thm 5.1c)",
+        ),
+        "noise": Entry("unmix.perturbations.fixed:Noise", "a random direction: the control"),
+    },
     "train": {
         "gradient-descent": Entry(
             "unmix.train.descent:GradientDescent", "full-batch gradient descent"
@@ -111,6 +132,14 @@ CATALOG: dict[str, dict[str, Entry]] = {
         ),
         "adam": Entry(
             "unmix.train.adam:Adam", "Adam by mini-batches and epochs, for pReLU nets on images"
+        ),
+        "noisy-descent": Entry(
+            "unmix.train.noisy_descent:NoisyDescent",
+            "Algorithm 1: a symmetric net under a growing threshold (purification)",
+        ),
+        "purification": Entry(
+            "unmix.train.purification:Purification",
+            "Algorithm 2: Algorithm 1, then steps on points that an attack has moved",
         ),
         "none": Entry("unmix.train.descent:NoTraining", "keep the initial (constructed) weights"),
         "patch-descent": Entry(
@@ -158,6 +187,28 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "mixtures": Entry(
             "unmix.probes.mixtures:mixtures",
             "how many features a neuron mixes, and how near its closest one is",
+        ),
+        "dense-mixture": Entry(
+            "unmix.probes.dense_mixture:dense_mixture",
+            "pure features and dense mixture of each neuron (purification, Thms 5.1a, 5.2)",
+        ),
+        "tickets": Entry(
+            "unmix.probes.tickets:tickets", "lottery tickets and who keeps them (B.2, C.1, C.2)"
+        ),
+        "growth": Entry(
+            "unmix.probes.growth:growth", "the race of features in a neuron (C.8, C.10, C.18, C.22)"
+        ),
+        "purified": Entry(
+            "unmix.probes.purified:purified",
+            "what adversarial training changed in each neuron (purification, Thm 5.3c)",
+        ),
+        "density": Entry(
+            "unmix.probes.density:density",
+            "density of the perturbations that fool a net (purification, Fig 7)",
+        ),
+        "sparsity": Entry(
+            "unmix.probes.sparsity:sparsity",
+            "Lasso reconstruction with random, clean and robust features (purification, Fig 12)",
         ),
         "assumptions": Entry(
             "unmix.probes.assumptions:assumptions",

@@ -10,6 +10,7 @@ from unmix.data.base import Distribution
 from unmix.data.clusters import Clusters
 from unmix.data.images.distribution import Images
 from unmix.data.patches import Patches
+from unmix.data.sparse_code import SparseCode
 from unmix.nets.base import Classifier, Network
 
 NAMES = catalog.names("nets")
@@ -18,6 +19,7 @@ WORLDS: tuple[Distribution, ...] = (
     Clusters(k=4, d=16),
     Images(labels="parity"),
     Patches(k=3, d=16, patches=4),
+    SparseCode(d=16, k=4.0),
 )
 ROWS = [
     (name, data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lab import patched, still, trained, trained_fine
+from lab import patched, purified, still, trained, trained_fine
 from unmix import catalog
 from unmix.data.clusters import Clusters
 from unmix.errors import UnmixError
@@ -23,6 +23,7 @@ RUNS = {
     "no bias to speak of": lambda: trained("net.m=1", "net.sigma_b=0.0"),
     "patches": patched,
     "patches, adversarial": lambda *c: patched("train.kind=patch-adversarial", *c),
+    "purified": purified,
     "averaging": lambda: still(FeatureAveraging(), Clusters(k=4, d=32), seeds=(0, 1)),
     "non-robust": lambda: still(NonRobustMultiClass(), Clusters(k=4, d=32), seeds=(0, 1)),
 }
@@ -37,7 +38,7 @@ def probed(name: str, run: Run) -> Measured | UnmixError:
     return measured
 
 
-BASELINES = ("binary", "patches")
+BASELINES = ("binary", "patches", "purified")
 
 
 def baseline(name: str) -> Run:
@@ -72,7 +73,9 @@ def test_a_probe_returns_numbers_a_replica_and_changes_nothing(name: str, label:
     assert torch.equal(torch.get_rng_state(), state)
 
 
-@pytest.mark.parametrize("label", ["binary", "k-class", "patches", "patches, adversarial"])
+@pytest.mark.parametrize(
+    "label", ["binary", "k-class", "patches", "patches, adversarial", "purified"]
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_probe_sees_each_replica_alone(name: str, label: str) -> None:
     both, alone = RUNS[label](), RUNS[label]("seeds=[1]")

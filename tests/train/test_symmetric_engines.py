@@ -20,7 +20,7 @@ from unmix.data.sparse_rows import SparseRows
 from unmix.train.engines import symmetric
 from unmix.train.engines.active import Active
 from unmix.train.engines.active_cpu import ActiveCpu
-from unmix.train.engines.symmetric import Schedule, SymmetricGemm, SymmetricReference, fgm
+from unmix.train.engines.symmetric import Schedule, SymmetricGemm, SymmetricReference
 
 CODE = SparseCode(d=20, k=4.0)
 ETA, M, B = 0.3, 40, 30
@@ -254,25 +254,6 @@ def test_the_reference_steps_along_finite_differences() -> None:
 
     slope = (objective(1e-6) - objective(-1e-6)) / 2e-6
     assert float((gradient * direction).sum()) == pytest.approx(slope, rel=1e-6)
-
-
-@pytest.mark.parametrize("norm", ["l2", "linf"])
-def test_fgm_is_the_steepest_step_and_zero_below_its_threshold(norm) -> None:
-    made = torch.Generator().manual_seed(3)
-    g = torch.randn(1, 6, 5, generator=made).double()
-    g[0, 1] *= 1e-8
-    g[0, 2] = 0
-    y = torch.tensor([[1.0, 1, 1, -1, -1, 1]]).double()
-    delta = fgm(g, y, 0.3, norm, 1e-4)
-    order, dual = (2, 2) if norm == "l2" else (math.inf, 1)
-    assert (delta[0, 1:3] == 0).all()
-    rest = [0, 3, 4, 5]
-    size = torch.linalg.vector_norm(delta[0, rest], ord=order, dim=-1)
-    torch.testing.assert_close(size, torch.full((4,), 0.3).double())
-    gain = (y.unsqueeze(-1) * g * delta).sum(-1)[0, rest]
-    best = -0.3 * torch.linalg.vector_norm(g[0, rest], ord=dual, dim=-1)
-    torch.testing.assert_close(gain, best)
-    assert (fgm(torch.zeros_like(g), y, 0.3, norm, 0.0) == 0).all()
 
 
 KERNELS = (Active(), ActiveCpu())

@@ -25,9 +25,9 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from unmix.data.base import Batch, Distribution
 from unmix.data.sparse_rows import SparseRows
 from unmix.errors import SpecError
-from unmix.spec import Spec
 from unmix.streams import normals, stream
 
 # Rejection sampling gives up when fewer points than one in this many have the margin.
@@ -36,15 +36,13 @@ SPIKE = 0.501
 
 
 @dataclass(frozen=True)
-class Coded:
-    """Points x = M z + xi with their codes z and labels y in {-1, +1}."""
+class Coded(Batch):
+    """Points x = M z + xi with their codes z and labels y in {-1, +1}; `cluster` is 0."""
 
-    x: Float[Tensor, "R n d"]
-    y: Float[Tensor, "R n"]
     z: SparseRows
 
 
-class SparseCode(Spec):
+class SparseCode(Distribution):
     """The concrete sampler of Assumption 2.1 with two free constants p1, p2."""
 
     kind: Literal["sparse-code"] = "sparse-code"
@@ -69,6 +67,14 @@ class SparseCode(Spec):
         if self.spikes > self.d:
             raise ValueError(f"sigma_s={self.sigma_s} asks for {self.spikes:.4g} > d spikes")
         return self
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.d,)
+
+    @property
+    def told(self) -> str:
+        return f"k={self.k:g} d={self.d}"
 
     @property
     def kappa(self) -> float:
@@ -101,6 +107,12 @@ class SparseCode(Spec):
         signs = np.sign(np.diagonal(r, axis1=-2, axis2=-1))
         return torch.from_numpy(q * signs[:, None, :]).to(dtype)
 
+    def features(
+        self, seeds: Sequence[int], dtype: torch.dtype = torch.float64
+    ) -> Float[Tensor, "R k d"]:
+        """The columns M_j."""
+        return self.dictionary(seeds, dtype).transpose(1, 2)
+
     def codes(
         self, seeds: Sequence[int], n: int, purpose: str, dtype: torch.dtype = torch.float64
     ) -> tuple[SparseRows, Float[Tensor, "R n"]]:
@@ -126,7 +138,8 @@ class SparseCode(Spec):
             x += self._spikes(seeds, n, purpose)
         if self.basis != "identity":
             x = x @ self.dictionary(seeds).transpose(1, 2)
-        return Coded(x.to(dtype), y.to(dtype), z.to(dtype))
+        whence = torch.zeros(y.shape, dtype=torch.long)
+        return Coded(x.to(dtype), y.to(dtype), whence, z.to(dtype))
 
     def _codes(
         self, seed: int, w: np.ndarray, n: int, purpose: str

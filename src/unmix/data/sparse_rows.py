@@ -5,7 +5,7 @@ Sparse codes have about kappa of d entries, so a product with them costs kappa /
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -53,12 +53,25 @@ class SparseRows:
         inside = slice(int(cut[0]), int(cut[-1]))
         return SparseRows(cut - cut[0], self.index[inside], self.value[inside], 1, self.d)
 
+    def take(self, rows: Int[Tensor, " b"]) -> SparseRows:
+        """Some rows of the only replica, in the order given."""
+        if self.replicas != 1:
+            raise DataError(f"rows are taken of one replica, here are {self.replicas}")
+        counts = self.offsets.diff()[rows]
+        offsets = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        first = torch.repeat_interleave(self.offsets[rows] - offsets[:-1], counts)
+        places = first + torch.arange(len(first), device=first.device)
+        return SparseRows(offsets, self.index[places], self.value[places], 1, self.d)
+
     def dense(self) -> Float[Tensor, "R n d"]:
         """The same points with their zeros."""
         flat = self.value.new_zeros(self.replicas * self.points, self.d)
         flat[self.row, self.index] = self.value
         return flat.reshape(self.replicas, self.points, self.d)
 
-    def to(self, dtype: torch.dtype) -> SparseRows:
-        """The same points with values of another type."""
-        return SparseRows(self.offsets, self.index, self.value.to(dtype), self.replicas, self.d)
+    def to(self, like: torch.dtype | torch.device | str) -> SparseRows:
+        """The same points with values of another type, or elsewhere."""
+        if isinstance(like, torch.dtype):
+            return replace(self, value=self.value.to(like))
+        parts = {name: getattr(self, name).to(like) for name in ("offsets", "index", "value")}
+        return replace(self, **parts)

@@ -18,9 +18,10 @@ from unmix.errors import DataError
 from unmix.nets.base import Net, Network, Params
 from unmix.spec import Spec
 
+UNFINISHED = ("diverged", "stalled", "collapsed")
 T = TypeVar("T", bound="Training")
 Reading = Literal["paper", "slides-divide", "label-free"]
-Reason = Literal["steps", "time", "loss", "escape", "diverged", "stalled"]
+Reason = Literal["steps", "time", "loss", "escape", "diverged", "stalled", "collapsed"]
 
 
 class Record(Spec):
@@ -57,7 +58,8 @@ class Stop:
     """Why one replica stopped, and what to do about it.
 
     steps: all done; time, loss, escape: a flow reached its horizon, its loss, its largest output;
-    diverged: the loss blew up; stalled: a flow used up its gradient evaluations.
+    diverged: the loss blew up; stalled: a flow used up its gradient evaluations;
+    collapsed: adversarial training left a net that is off at most points.
     """
 
     reason: Reason
@@ -95,9 +97,7 @@ class Trace:
     @property
     def diverged(self) -> tuple[int, ...]:
         """Replicas that did not finish."""
-        return tuple(
-            r for r, stop in enumerate(self.stops) if stop.reason in ("diverged", "stalled")
-        )
+        return tuple(r for r, stop in enumerate(self.stops) if stop.reason in UNFINISHED)
 
 
 @dataclass

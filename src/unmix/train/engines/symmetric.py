@@ -22,7 +22,6 @@ With rho given [R n m], a step is that of Alg. 1 to the letter. Common interface
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -32,13 +31,13 @@ from torch import Tensor
 from unmix.data.sparse_rows import SparseRows
 from unmix.nets.activations import GaussianRelu
 from unmix.nets.base import Params
+from unmix.perturbations.base import Points, dense
 from unmix.spec import Spec
 from unmix.train.engines.active import Active
 from unmix.train.engines.active_cpu import ActiveCpu
 from unmix.train.engines.product import product
 from unmix.train.losses import losses
 
-Points = Float[Tensor, "R n d"] | SparseRows
 # With more entries on than this share, a dense product beats one that follows the entries.
 DENSE = 0.05
 # Entries whose activations are computed at a time.
@@ -49,19 +48,23 @@ class Schedule(Spec):
     """How the bias grows and the noise follows it, and the regulariser's weight."""
 
     growth: float = Field(0.08, ge=0, description="c_b: b <- b + eta c_b / d after each step")
-    b_max: float = Field(math.inf, gt=0, allow_inf_nan=True, description="b stops here")
+    b_max: float | None = Field(None, gt=0, description="b stops here; none: it never does")
     smoothing: float = Field(0.15, ge=0, description="sigma_rho / b while b grows")
     smoothing_after: float = Field(0.10, ge=0, description="sigma_rho / b once b stands still")
     decay: float = Field(0.0, ge=0, description="lambda")
 
     def grown(self, b: Float[Tensor, " R"], eta: float, d: int) -> Float[Tensor, " R"]:
         """b after a step; a bias above b_max stays where it is."""
-        return torch.maximum(b, (b + eta * self.growth / d).clamp_max(self.b_max))
+        return torch.maximum(b, (b + eta * self.growth / d).clamp_max(self._end))
 
     def sigma(self, b: float) -> float:
         """sigma_rho."""
-        grows = self.growth > 0 and b < self.b_max
+        grows = self.growth > 0 and b < self._end
         return b * (self.smoothing if grows else self.smoothing_after)
+
+    @property
+    def _end(self) -> float:
+        return math.inf if self.b_max is None else self.b_max
 
 
 class SymmetricReference:
@@ -76,19 +79,17 @@ class SymmetricReference:
     ) -> None:
         """One step of gradient descent on the mean logistic loss and the regulariser."""
         w = self.w.clone().requires_grad_()
-        outputs = self._outputs(_dense(x), w, rho).unsqueeze(-1)
+        outputs = self._outputs(dense(x), w, rho).unsqueeze(-1)
         loss = losses(outputs, y).mean(1).sum()
-        squares = (w * w).sum(-1)
-        regulariser = (squares / 2 + squares**1.5 / 3).sum()
-        (g,) = torch.autograd.grad(loss + self.schedule.decay * regulariser, w)
+        (g,) = torch.autograd.grad(loss + self.schedule.decay * regulariser(w).sum(), w)
         self.w = self.w - eta * g
         self.b = self.schedule.grown(self.b, eta, w.shape[-1])
 
     def outputs(self, x: Points, rho: Tensor | None = None) -> Float[Tensor, "R n"]:
-        return self._outputs(_dense(x), self.w, rho)
+        return self._outputs(dense(x), self.w, rho)
 
     def input_gradient(self, x: Points) -> Float[Tensor, "R n d"]:
-        at = _dense(x).clone().requires_grad_()
+        at = dense(x).clone().requires_grad_()
         (g,) = torch.autograd.grad(self._outputs(at, self.w, None).sum(), at)
         return g
 
@@ -137,6 +138,12 @@ class SymmetricGemm:
         self.restore(params)
         self.kernels = ActiveCpu() if self.w.device.type == "cpu" else Active()
 
+    @classmethod
+    def still(cls, params: Params, reach: float = 5.0) -> SymmetricGemm:
+        """A trained net, for its outputs and gradients: `params` has `sigma`, too."""
+        sigma, b = (float(params[name][0]) for name in ("sigma", "b"))
+        return cls(params, Schedule(growth=0.0, smoothing_after=sigma / b), reach)
+
     def step(
         self, x: Points, y: Float[Tensor, "R n"], eta: float, rho: Tensor | None = None
     ) -> None:
@@ -172,6 +179,26 @@ class SymmetricGemm:
                 self.kernels.dense_scatter(g, w, point, neuron, slope)
             rows.append(g)
         return torch.stack(rows)
+
+    def activity(self, x: Points) -> Float[Tensor, "R m"]:
+        """Share of the points with |<w_i, x>| >= b, for each neuron."""
+        rows = []
+        for r, w in enumerate(self.w):
+            points = _replica(x, r)
+            _, neuron, _, slope = self._entries(points, r, None)
+            on = torch.bincount(neuron[slope >= 0.5], minlength=len(w))
+            rows.append(on.to(w) / _count(points))
+        return torch.stack(rows)
+
+    def response(self, x: Points, weight: Float[Tensor, "R n"]) -> Float[Tensor, "R m d"]:
+        """mean over the points of weight G_i(x) x, for each neuron."""
+        total = torch.zeros_like(self.w)
+        for r in range(len(self.w)):
+            points = _replica(x, r)
+            point, neuron, _, slope = self._entries(points, r, None)
+            share = weight[r] / _count(points)
+            self._add(total[r], points, point, neuron, slope.mul_(share[point]))
+        return total
 
     def params(self) -> Params:
         return {"w": self.w.clone(), "b": self.b}
@@ -222,21 +249,10 @@ class SymmetricGemm:
             self.kernels.dense_scatter(w, x, neuron, point, value)
 
 
-def fgm(
-    g: Float[Tensor, "R n d"],
-    y: Float[Tensor, "R n"],
-    tau: float,
-    norm: Literal["l2", "linf"],
-    least: float,
-) -> Float[Tensor, "R n d"]:
-    """argmin <y g, delta> over |delta|_p <= tau where |g|_q >= least, else 0 (the zero rule).
-
-    g = df/dx. l2: -tau y g / |g|_2; linf: -tau y sign(g), with |g|_1 against the threshold.
-    """
-    size = torch.linalg.vector_norm(g, ord=2 if norm == "l2" else 1, dim=-1, keepdim=True)
-    on = (size >= least) & (size > 0)
-    direction = g / torch.where(on, size, torch.ones_like(size)) if norm == "l2" else g.sign()
-    return direction * (-tau * y.unsqueeze(-1)) * on
+def regulariser(w: Float[Tensor, "R m d"]) -> Float[Tensor, "R m"]:
+    """Reg(w_i) = |w_i|^2/2 + |w_i|^3/3."""
+    squares = (w * w).sum(-1)
+    return squares / 2 + squares**1.5 / 3
 
 
 def _smoothed(s: Tensor, b: float, sigma: float, reach: float) -> tuple[Tensor, Tensor]:
@@ -273,10 +289,6 @@ def _spread(row: Tensor, column: Tensor, value: Tensor, rows: int, columns: int)
     out = value.new_zeros(rows, columns)
     out[row, column] = value
     return out
-
-
-def _dense(x: Points) -> Float[Tensor, "R n d"]:
-    return x.dense() if isinstance(x, SparseRows) else x
 
 
 def _replica(x: Points, r: int) -> Float[Tensor, "n d"] | SparseRows:

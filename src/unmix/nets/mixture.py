@@ -1,0 +1,133 @@
+"""Neurons as a few pure features plus a dense mixture (feature purification, Thm 5.2, eq 6.1).
+
+In the basis of the features, u_i = M^T w_i, with j its largest coordinate,
+
+    N_i = {j' : |u_ij'| >= 0.35 |u_ij|},      u_i = sum_{N_i} alpha_ij' w*_j' e_j' + rest
+    nu_i = <u_i, w*>_{off j} / (|w*|^2_{off j} |u_ij|),     dense_i = |nu_i u_ij w*_{off j}| / |u_i|
+
+so that w_i = |u_ij| (+-M_j + nu_i sum_{j' != j} w*_j' M_j') + what neither explains. The threshold
+of N_i is ours: the paper says only that N_i is the set of the large coordinates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+LARGE = 0.35
+# A neuron lives if it is on for this share of the points.
+ALIVE = 0.005
+TINY = 1e-30
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Neurons u = M^T w and the labels' vector w* of each replica."""
+
+    u: Float[Tensor, "R m d"]
+    label_vector: Float[Tensor, "R d"]
+
+    @cached_property
+    def top(self) -> Int[Tensor, "R m"]:
+        """j, the largest coordinate."""
+        return self.u.abs().argmax(-1)
+
+    @cached_property
+    def peak(self) -> Float[Tensor, "R m"]:
+        """u_ij, with its sign."""
+        return self.u.gather(-1, self.top.unsqueeze(-1))[..., 0]
+
+    @cached_property
+    def length(self) -> Float[Tensor, "R m"]:
+        return torch.linalg.vector_norm(self.u, dim=-1)
+
+    @cached_property
+    def purity(self) -> Float[Tensor, "R m"]:
+        """|u_ij| / |u_i|."""
+        return self.peak.abs() / self.length.clamp_min(TINY)
+
+    @cached_property
+    def large(self) -> Bool[Tensor, "R m d"]:
+        """N_i."""
+        return self.u.abs() >= LARGE * self.peak.abs().unsqueeze(-1)
+
+    @cached_property
+    def alone(self) -> Bool[Tensor, "R m"]:
+        """|N_i| = 1."""
+        return self.large.sum(-1) == 1
+
+    @cached_property
+    def right_sign(self) -> Bool[Tensor, "R m"]:
+        """sign(u_ij) = sign(w*_j)."""
+        return self.peak * self._own > 0
+
+    @cached_property
+    def nu(self) -> Float[Tensor, "R m"]:
+        """Size of the dense mixture over that of the top coordinate."""
+        return self._along / self._rest.clamp_min(TINY) / self.peak.abs().clamp_min(TINY)
+
+    @cached_property
+    def dense(self) -> Float[Tensor, "R m"]:
+        """Share of the norm that the dense mixture has."""
+        return self._along.abs() / self._rest.sqrt() / self.length.clamp_min(TINY)
+
+    @cached_property
+    def residue(self) -> Float[Tensor, "R m"]:
+        """Share of the norm that neither the top nor the mixture has."""
+        return (1 - self.purity**2 - self.dense**2).clamp_min(0).sqrt()
+
+    @cached_property
+    def beta(self) -> Float[Tensor, "R m d"]:
+        """beta_ij = u_ij / w*_j off N_i, and 0 on it."""
+        return (self.u / self.label_vector.unsqueeze(1)).masked_fill(self.large, 0)
+
+    @cached_property
+    def _own(self) -> Float[Tensor, "R m"]:
+        """w*_j."""
+        return self.label_vector.gather(1, self.top)
+
+    @cached_property
+    def _along(self) -> Float[Tensor, "R m"]:
+        """<u_i, w*> off the top coordinate."""
+        return (self.u @ self.label_vector.unsqueeze(-1))[..., 0] - self.peak * self._own
+
+    @cached_property
+    def _rest(self) -> Float[Tensor, "R m"]:
+        """|w*|^2 off the top coordinate."""
+        return self.label_vector.square().sum(-1, keepdim=True) - self._own.square()
+
+
+@dataclass(frozen=True)
+class Split:
+    """|u' - u|^2 of each neuron, by where it lies: own top, along w* off it, the rest."""
+
+    own: Float[Tensor, "R m"]
+    along: Float[Tensor, "R m"]
+    rest: Float[Tensor, "R m"]
+
+    @classmethod
+    def of(cls, before: Mixture, after: Mixture) -> Split:
+        """Of the change from one to the other, in the coordinates of the first's tops."""
+        change = after.u - before.u
+        top, w = before.top.unsqueeze(-1), before.label_vector
+        own, w_own = change.gather(-1, top)[..., 0], w.gather(1, before.top)
+        along = (change @ w.unsqueeze(-1))[..., 0] - own * w_own
+        dense = along.square() / (w.square().sum(-1, keepdim=True) - w_own.square())
+        whole = change.square().sum(-1)
+        return cls(own.square(), dense, (whole - own.square() - dense).clamp_min(0))
+
+
+def cosine(one: Float[Tensor, "*s d"], other: Float[Tensor, "*s d"]) -> Float[Tensor, "*s"]:
+    """theta(z, z') = |<z, z'>| / (|z| |z'|); 0 where one of them is 0."""
+    sizes = torch.linalg.vector_norm(one, dim=-1) * torch.linalg.vector_norm(other, dim=-1)
+    return (one * other).sum(-1).abs() / sizes.clamp_min(TINY)
+
+
+def mean_over(values: Tensor, chosen: Bool[Tensor, "R m"]) -> Float[Tensor, " R"]:
+    """Mean over the chosen neurons of each replica; 0 where there are none."""
+    weight = chosen.to(values)
+    return (values * weight).sum(1) / weight.sum(1).clamp_min(1)

@@ -1,0 +1,105 @@
+"""The symmetric net (feature purification, section 4): neurons in pairs +-w, one threshold b.
+
+    f(x) = sum_i R(<w_i, x>) - R(-<w_i, x>),    R(s) = E relu(s - b + rho),   rho ~ N(0, sigma^2)
+
+so f(-x) = -f(x). Parameters: `w` [R m d], `b` [R] and `sigma` [R], the noise of the pre-activations
+at the end of training, averaged out. The second layer is frozen at 1, and sign(0) = +1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor
+
+from unmix.data.base import Batch
+from unmix.data.sparse_code import SparseCode
+from unmix.errors import DataError, SpecError
+from unmix.nets.activations import GaussianRelu
+from unmix.nets.base import Network, Params
+from unmix.nets.form import Form
+from unmix.streams import normals
+
+
+class Symmetric(Network):
+    """m neurons at random, w_i ~ N(0, sigma_0^2 I), or the pure dictionary, w_i = +-M_j."""
+
+    kind: Literal["symmetric"] = "symmetric"
+    m: int = Field(1200, ge=1, description="number of neurons, each with its mirror image")
+    b: float = Field(0.08, gt=0, description="b^(0), the threshold before training")
+    c1: float = Field(2.2, gt=0, description="sigma_0 = b^(0) / sqrt(c1 log d)")
+    initial: Literal["gaussian", "pure"] = Field(
+        "gaussian", description="random weights, or m/d copies of sign(w*_j) M_j"
+    )
+    smoothing: float = Field(0.1, ge=0, description="sigma / b before training")
+
+    takes = (SparseCode,)
+
+    def check(self, data: Any) -> None:
+        super().check(data)
+        if self.initial == "pure" and self.m % data.d:
+            hint = f"for example --set net.m={4 * data.d}"
+            raise SpecError(f"net.m={self.m}: expected a multiple of data.d={data.d}", hint)
+
+    def scale(self, d: int) -> float:
+        """sigma_0."""
+        return self.b / math.sqrt(self.c1 * math.log(d))
+
+    def neurons(self, data: SparseCode) -> int:
+        return self.m
+
+    def start(self, data: SparseCode, seeds: Sequence[int], batch: Batch) -> Params:
+        dtype = batch.x.dtype
+        if self.initial == "gaussian":
+            drawn = normals(seeds, "init.w", (self.m, data.d), torch.float64)
+            w = self.scale(data.d) * drawn
+        else:
+            signs = data.label_vector(seeds).sign().unsqueeze(-1)
+            w = (data.dictionary(seeds).transpose(1, 2) * signs).repeat(1, self.m // data.d, 1)
+        b = torch.full((len(seeds),), self.b, dtype=dtype)
+        return {"w": w.to(dtype), "b": b, "sigma": self.smoothing * b}
+
+    def classifier(self, data: SparseCode, params: Params) -> SymmetricModel:
+        return SymmetricModel(self, data, params)
+
+
+@dataclass(frozen=True)
+class SymmetricModel:
+    """The net with parameters, both branches computed in full: plain, and right everywhere."""
+
+    net: Symmetric
+    data: SparseCode
+    params: Params
+
+    def double(self) -> SymmetricModel:
+        params = {name: value.double() for name, value in self.params.items()}
+        return SymmetricModel(self.net, self.data, params)
+
+    @cached_property
+    def form(self) -> Form:
+        """2m neurons w and -w with bias -b; all replicas have one sigma, as they have one b."""
+        w, b, sigma = (self.params[name] for name in ("w", "b", "sigma"))
+        if not (sigma == sigma[0]).all():
+            raise DataError("replicas with different sigma have no common activation")
+        bias = -b.unsqueeze(1).expand(-1, 2 * w.shape[1])
+        second = torch.cat([w.new_ones(w.shape[1], 1), -w.new_ones(w.shape[1], 1)])
+        readout = second.expand(len(w), -1, -1)
+        return Form(torch.cat([w, -w], 1), bias, readout, GaussianRelu(float(sigma[0])))
+
+    def decision(self, x: Float[Tensor, "R n d"]) -> Float[Tensor, "R n"]:
+        """f(x)."""
+        return self.form.decision(x)
+
+    def predict(self, x: Float[Tensor, "R n d"]) -> Float[Tensor, "R n"]:
+        f = self.decision(x)
+        return torch.where(f >= 0, torch.ones_like(f), -torch.ones_like(f))
+
+    def accuracy(self, batch: Batch) -> Float[Tensor, " R"]:
+        return (self.predict(batch.x) == batch.y).double().mean(1)

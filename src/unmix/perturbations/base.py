@@ -1,0 +1,94 @@
+"""A perturbation algorithm A(f, x, y, r) with |A|_p <= tau (feature purification, Def 4.2).
+
+Attacks of the house search for the smallest perturbation of few points; these are made for every
+point of every step of a training, at one radius, and must be cheap. What they see is a learner in
+the basis of the features, x = M (z + delta), in which an l2 ball is the same and an l_inf ball is
+turned.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmix.data.sparse_rows import SparseRows
+from unmix.spec import Spec
+
+Norm = Literal["l2", "linf"]
+Points = Float[Tensor, "R n d"] | SparseRows
+
+
+class Learner(Protocol):
+    """f and its gradient in the input, for the points of R replicas."""
+
+    def outputs(self, x: Points) -> Float[Tensor, "R n"]:
+        """f."""
+
+    def input_gradient(self, x: Points) -> Float[Tensor, "R n d"]:
+        """df/dx."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A learner at work: its code, the labels' direction w*, the dictionary (None: the identity).
+
+    `purpose` names the random stream of this step.
+    """
+
+    learner: Learner
+    label_vector: Float[Tensor, "R d"]
+    dictionary: Float[Tensor, "R d d"] | None
+    seeds: tuple[int, ...]
+    purpose: str
+
+    def to_input(self, z: Float[Tensor, "R n d"]) -> Float[Tensor, "R n d"]:
+        """M z."""
+        return z if self.dictionary is None else z @ self.dictionary.transpose(1, 2)
+
+    def to_code(self, x: Float[Tensor, "R n d"]) -> Float[Tensor, "R n d"]:
+        """M^T x."""
+        return x if self.dictionary is None else x @ self.dictionary
+
+
+class Perturbation(Spec, ABC):
+    """One rule for A; a member says in which norm its radius is meant."""
+
+    kind: str
+    norm: Norm = "l2"
+
+    @abstractmethod
+    def perturb(
+        self, scene: Scene, x: Points, y: Float[Tensor, "R n"], tau: float
+    ) -> Float[Tensor, "R n d"]:
+        """A in the basis of the features; the learner stays as it is."""
+
+
+def steepest(
+    g: Float[Tensor, "R n d"], y: Float[Tensor, "R n"], norm: Norm, least: float
+) -> Float[Tensor, "R n d"]:
+    """argmin <y g, delta> over |delta|_p <= 1 where |g|_q >= least, else 0 (the zero rule).
+
+    g = df/dx. l2: -y g / |g|_2; linf: -y sign(g), with |g|_1 against the threshold.
+    """
+    size = torch.linalg.vector_norm(g, ord=2 if norm == "l2" else 1, dim=-1, keepdim=True)
+    on = (size >= least) & (size > 0)
+    direction = g / torch.where(on, size, torch.ones_like(size)) if norm == "l2" else g.sign()
+    return direction * (-y.unsqueeze(-1)) * on
+
+
+def clipped(delta: Float[Tensor, "R n d"], norm: Norm, tau: float) -> Float[Tensor, "R n d"]:
+    """The nearest point of the ball (l2), or the clamp (linf)."""
+    if norm == "linf":
+        return delta.clamp(-tau, tau)
+    length = torch.linalg.vector_norm(delta, dim=-1, keepdim=True)
+    return delta * (tau / length.clamp_min(1e-30)).clamp_max(1.0)
+
+
+def dense(x: Points) -> Float[Tensor, "R n d"]:
+    """Points with their zeros."""
+    return x.dense() if isinstance(x, SparseRows) else x
