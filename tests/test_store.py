@@ -215,10 +215,11 @@ def test_an_attack_is_kept_beside_its_run(store: Store, monkeypatch) -> None:
     kept = Store(store.root).attacked(store.load(run.folder), plan(sorted(RADII), points=8))
     assert (kept.radii, kept.names) == (fresh.radii, fresh.names) == ((1.0, 2.5, 4.0), fresh.names)
     assert (kept.unit, kept.unverified) == (fresh.unit, fresh.unverified)
+    assert (kept.threat, kept.flags) == (fresh.threat, fresh.flags)
     for mine, theirs in ((kept.by_attack, fresh.by_attack), (kept.control, fresh.control)):
         assert list(mine) == list(theirs)
         assert all(torch.equal(mine[name], theirs[name]) for name in mine)
-    assert len(kept.names) == 3
+    assert len(kept.names) == 6
     assert len(kept.control) == 2
     assert torch.equal(kept.winner, fresh.winner)
 

@@ -240,14 +240,28 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.attacks.directions:NearestOpposite",
             "towards each centre of the other label (the decoupling direction)",
         ),
+        "other-means": Entry(
+            "unmix.attacks.directions:OtherMeans",
+            "towards the mean of the points of each other label",
+        ),
+        "min-norm": Entry(
+            "unmix.attacks.minimum:MinimumNorm",
+            "boundary crossings shortened by linearised projections: the whole curve in one run",
+        ),
+        "fgm": Entry("unmix.attacks.gradient:FGM", "one steepest step (FGM, FGSM), zero rule"),
         "pgd": Entry(
             "unmix.attacks.gradient:PGD",
-            "projected gradient steps on the log-form margin, restarts in the neurons' span",
+            "projected gradient steps on the margin from closed forms and random points",
         ),
+        "apgd": Entry("unmix.attacks.gradient:APGD", "the same with momentum and adapted steps"),
         "random": Entry(
             "unmix.attacks.directions:RandomDirections", "random directions: the control"
         ),
         "suite-l2": Entry("unmix.attacks.suite:SuiteL2", "union of all l2 attacks, point by point"),
+        "suite-linf": Entry(
+            "unmix.attacks.suite:SuiteLinf", "union of all l_inf attacks, point by point"
+        ),
+        "suite-l1": Entry("unmix.attacks.suite:SuiteL1", "union of all l1 attacks, point by point"),
     },
 }
 

@@ -36,6 +36,7 @@ import torch
 
 from unmix import __version__
 from unmix.attacks.base import Attacked
+from unmix.attacks.threat import Threat
 from unmix.claims import Verdict
 from unmix.errors import SpecError, StoreError
 from unmix.experiment import Experiment, Run
@@ -169,7 +170,13 @@ def write_verdicts(folder: Path, verdicts: Sequence[Verdict]) -> None:
 def write_attacked(path: Path, attacked: Attacked) -> None:
     tensors = {f"attack.{name}": t for name, t in attacked.by_attack.items()}
     tensors |= {f"control.{name}": t for name, t in attacked.control.items()}
-    about = {"radii": attacked.radii, "unit": attacked.unit, "unverified": attacked.unverified}
+    about = {
+        "radii": attacked.radii,
+        "unit": attacked.unit,
+        "unverified": attacked.unverified,
+        "threat": attacked.threat.plain(),
+        "flags": attacked.flags,
+    }
     replace(path, pack(tensors, about))
 
 
@@ -178,8 +185,16 @@ def read_attacked(path: Path) -> Attacked:
     tensors, about = unpack(path)
     by_attack = _under("attack.", tensors)
     control = _under("control.", tensors)
-    radii, names = tuple(about["radii"]), tuple(by_attack)
-    return Attacked(radii, names, by_attack, control, about["unit"], about["unverified"])
+    return Attacked(
+        tuple(about["radii"]),
+        tuple(by_attack),
+        by_attack,
+        control,
+        about["unit"],
+        about["unverified"],
+        Threat.parse(about["threat"]),
+        tuple(about["flags"]),
+    )
 
 
 def read_json(path: Path) -> Any:

@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from lab import gaussian, still, trained
-from unmix.attacks.base import View, attack
+from unmix.attacks.base import attack
 from unmix.attacks.gradient import PGD
+from unmix.attacks.problem import problems
+from unmix.attacks.threat import Threat
 from unmix.data.clusters import Clusters
 from unmix.errors import SpecError
 from unmix.nets.k_class import KClass
@@ -21,7 +23,7 @@ def radius(run, pgd: PGD) -> torch.Tensor:
 
 def test_a_single_start_at_the_clean_point_is_overtaken_by_restarts() -> None:
     run = trained("train.steps=300")
-    clean, span = radius(run, PGD(start="clean", restarts=1)), radius(run, PGD())
+    clean, span = radius(run, PGD(start="clean")), radius(run, PGD())
     assert (span <= clean * 1.01).all()
     assert (clean > 1.05 * span).any()
 
@@ -36,7 +38,9 @@ def test_names_tell_the_starts_apart() -> None:
     assert (PGD().name, PGD(start="clean").name) == ("pgd", "pgd-clean-start")
 
 
-@pytest.mark.parametrize("field", [{"steps": 0}, {"restarts": 0}, {"start": "random"}])
+@pytest.mark.parametrize(
+    "field", [{"steps": 0}, {"restarts": -1}, {"loss": "exp"}, {"start": "random"}]
+)
 def test_settings_are_checked(field: dict) -> None:
     with pytest.raises(SpecError):
         PGD(**field)
@@ -44,14 +48,11 @@ def test_settings_are_checked(field: dict) -> None:
 
 def test_perturbations_stay_in_the_span_of_the_neurons() -> None:
     run = gaussian(still(KClass(), Clusters(k=4, d=32), test=5), seed=2)
-    view = View.of(run, 5)
-    found = PGD(steps=10, restarts=3).search(view, RADII)
-    basis = view.basis[0]
-    torch.testing.assert_close(found.delta[0] @ basis @ basis.T, found.delta[0], rtol=0, atol=1e-10)
-    finite = found.radius.isfinite()
-    assert finite.any()
-    length = found.delta.norm(dim=-1)
-    torch.testing.assert_close(length[finite], found.radius[finite], rtol=1e-9, atol=0)
+    (problem,) = problems(run, Threat(), max(RADII), 5)
+    found = PGD(steps=10, restarts=3).judged(problem, RADII)
+    basis = torch.linalg.qr(run.model.w[0].T).Q
+    torch.testing.assert_close(found.delta @ basis @ basis.T, found.delta, rtol=0, atol=1e-6)
+    assert (found.radius.isfinite() & (found.radius > 0)).any()
 
 
 def test_a_point_too_far_from_the_boundary_is_left_alone() -> None:

@@ -8,10 +8,13 @@ import pytest
 import torch
 
 from lab import gaussian, put, still, trained, trained_fine
-from unmix.attacks.base import Attack, Found, View, along, attack, better
+from unmix.attacks.base import Attack, Found, attack
 from unmix.attacks.directions import AverageDirection, NearestOpposite, RandomDirections
 from unmix.attacks.gradient import PGD
+from unmix.attacks.minimum import MinimumNorm
+from unmix.attacks.problem import problems
 from unmix.attacks.suite import SuiteL2, robustness
+from unmix.attacks.threat import Threat
 from unmix.data.clusters import Clusters
 from unmix.errors import AttackError
 from unmix.nets.constructed import FeatureAveraging
@@ -19,7 +22,13 @@ from unmix.nets.two_layer import TwoLayer
 
 DATA = Clusters(k=4, d=32, sigma=0.0)
 RADII = (1.0, 2.0, 3.0, 4.0)
-ALL = (AverageDirection(), NearestOpposite(), RandomDirections(draws=2), PGD(steps=10, restarts=3))
+ALL = (
+    AverageDirection(),
+    NearestOpposite(),
+    RandomDirections(draws=2),
+    PGD(steps=10, restarts=3),
+    MinimumNorm(steps=6),
+)
 
 
 def averaging():
@@ -27,48 +36,59 @@ def averaging():
 
 
 class Scripted(Attack):
-    """Returns what a test wrote down: a radius and a step along -y u."""
+    """Claims a step of a length that a test wrote down, along -y u."""
 
     kind: Literal["scripted"] = "scripted"
-    radius: float = 1.0
     length: float = 1.0
-    nan: bool = False
 
-    def search(self, view: View, radii) -> Found:
-        data = view.model.data
-        u = torch.einsum("k,rkd->rd", data.signs, data.centres(view.seeds))
-        step = -view.batch.y[..., None] * (u / u.norm(dim=-1, keepdim=True)).unsqueeze(1)
-        radius = torch.full(view.shape, self.radius, dtype=torch.float64)
-        return Found(radius * (torch.nan if self.nan else 1), self.length * step)
+    def search(self, problem, radii) -> Found:
+        u = problem.data.signs @ problem.centres
+        step = -problem.batch.y[0][:, None] * u / u.norm()
+        return Found(self.length * step, torch.ones_like(problem.right))
+
+
+class Spoilt(Scripted):
+    """The same with numbers that are none."""
+
+    def search(self, problem, radii) -> Found:
+        found = super().search(problem, radii)
+        found.delta[:3, 5], found.delta[3:, 7] = torch.nan, torch.inf
+        return found
 
 
 # f_FA flips along u at |mu|/sqrt k = sqrt(32/4) = 2.83.
-@pytest.mark.parametrize(
-    ("script", "wanted"),
-    [
-        (Scripted(radius=2.9, length=2.9), 2.9),
-        (Scripted(radius=3.5, length=2.9), 3.5),
-        (Scripted(radius=2.82, length=2.82), None),
-        (Scripted(radius=2.5, length=2.9), None),
-        (Scripted(radius=2.9, length=0.0), None),
-        (Scripted(radius=-1.0, length=2.9), None),
-    ],
-    ids=["true", "modest", "too short", "claims less than its length", "no step", "negative"],
-)
-def test_only_what_fools_the_model_within_its_radius_counts(script, wanted) -> None:
-    found = attack(averaging(), [script], RADII)
-    if wanted is None:
-        assert found.smallest.isinf().all()
-        assert found.unverified == 6
-        assert found.robust_accuracy().tolist() == [[1.0] * 4]
-    else:
-        assert found.smallest.tolist() == [[wanted] * 6]
-        assert found.unverified == 0
+EDGE = 8**0.5
+
+
+@pytest.mark.parametrize("length", [2.83, 3.5, 30.0])
+def test_a_success_is_shortened_to_the_edge_of_its_own_ray(length: float) -> None:
+    found = attack(averaging(), [Scripted(length=length)], RADII)
+    torch.testing.assert_close(
+        found.smallest, torch.full((1, 6), EDGE, dtype=torch.float64), rtol=1e-8, atol=0
+    )
+    assert found.unverified == 0
+
+
+@pytest.mark.parametrize("length", [2.82, 0.0, -2.9, 1e308])
+def test_only_what_fools_the_model_counts(length: float) -> None:
+    check_that_none_counts(Scripted(length=length))
 
 
 def test_numbers_that_are_none_never_count() -> None:
-    for script in (Scripted(length=1e308), Scripted(nan=True)):
-        assert attack(averaging(), [script], RADII).smallest.isinf().all()
+    check_that_none_counts(Spoilt(length=3.5))
+
+
+def check_that_none_counts(script: Attack) -> None:
+    found = attack(averaging(), [script], RADII)
+    assert found.smallest.isinf().all()
+    assert found.unverified == 6
+    assert found.robust_accuracy().tolist() == [[1.0] * 4]
+
+
+def test_a_search_may_fall_short_by_its_own_rounding() -> None:
+    found = attack(averaging(), [Scripted(length=EDGE * (1 - 3e-6))], RADII)
+    assert found.unverified == 0
+    assert found.smallest.tolist() == [pytest.approx([EDGE] * 6, rel=1e-5)]
 
 
 def test_a_misclassified_point_has_radius_zero() -> None:
@@ -153,7 +173,7 @@ def test_an_attack_is_a_function_of_its_arguments() -> None:
             assert torch.equal(one.by_attack[name], other.by_attack[name])
 
 
-FIXED = (AverageDirection(), NearestOpposite(), RandomDirections(), PGD(start="clean", restarts=1))
+FIXED = (AverageDirection(), NearestOpposite(), RandomDirections(), PGD(start="clean"))
 
 
 def test_more_points_do_not_change_the_others() -> None:
@@ -236,36 +256,29 @@ def test_relative_radii_are_in_units_of_the_signal() -> None:
     found = robustness(run, (0.2, 0.4), points=2, suite=SuiteL2(pgd=PGD(steps=2, restarts=1)))
     assert found.radii == pytest.approx((0.1 * 32**0.5, 0.2 * 32**0.5))
     assert found.smallest.shape == (2, 2)
-    assert found.names == ("average-direction", "nearest-opposite", "pgd")
+    assert found.names == (
+        "average-direction",
+        "nearest-opposite",
+        "other-means",
+        "min-norm",
+        "pgd",
+        "fgm",
+    )
     assert set(found.control) == {"pgd-clean-start", "random"}
 
 
 def test_a_ray_stops_at_its_first_crossing() -> None:
     run = averaging()
-    view = View.of(run, 6)
+    (problem,) = problems(run, Threat(), 4.0, 6)
     u = run.centres[0, 2] - run.centres[0, 0]
-    direction = (u / u.norm()).expand(1, 6, 32)
-    dz = (direction @ run.model.w.transpose(1, 2)).flatten(0, 1)
-    first = view.ray(dz, 20.0)
-    for t, z0, d, y in zip(first, view.z0, dz, view.y, strict=True):
-        fine = torch.linspace(0, 20, 20_001, dtype=torch.float64)[1:]
-        hits = fine[view.wrong(z0 + fine[:, None] * d, y)]
+    direction = (u / u.norm()).expand(6, 32)
+    first = problem.ray(direction, torch.arange(6))
+    for t, x, y in zip(first, run.test_batch.x[0], run.test_batch.y[0], strict=True):
+        fine = torch.linspace(0, problem.reach, 20_001, dtype=torch.float64)[1:]
+        hits = fine[run.model.predict((x + fine[:, None] * direction[0])[None])[0] != y]
         if len(hits):
-            assert hits[0] - 0.001 - 1e-6 <= t <= hits[0] + 1e-6
+            assert hits[0] - problem.reach / 20_000 - 1e-6 <= t <= hits[0] + 1e-6
         else:
             assert t.isinf()
     assert first.isfinite().any()
     assert first.isinf().any()
-    found = along(view, direction, 20.0)
-    assert torch.equal(found.radius.flatten(), first)
-    finite = found.radius.isfinite()
-    assert (found.delta.norm(dim=-1)[finite] - found.radius[finite]).abs().max() < 1e-12
-
-
-def test_the_better_of_two_is_chosen_point_by_point() -> None:
-    one = Found(torch.tensor([[1.0, torch.inf]]), torch.tensor([[[1.0], [0.0]]]))
-    other = Found(torch.tensor([[2.0, 3.0]]), torch.tensor([[[2.0], [3.0]]]))
-    for pair in ((one, other), (other, one)):
-        best = better(*pair)
-        assert best.radius.tolist() == [[1.0, 3.0]]
-        assert best.delta.tolist() == [[[1.0], [3.0]]]

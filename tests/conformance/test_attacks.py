@@ -11,9 +11,12 @@ import torch
 
 from lab import gaussian, still, times, trained, trained_fine
 from unmix import catalog
-from unmix.attacks.base import Attack, View, attack
+from unmix.attacks.base import Attack, attack
 from unmix.attacks.gradient import PGD
-from unmix.attacks.suite import SuiteL2
+from unmix.attacks.minimum import MinimumNorm
+from unmix.attacks.problem import problems
+from unmix.attacks.suite import Suite
+from unmix.attacks.threat import Threat
 from unmix.data.clusters import Clusters
 from unmix.errors import SpecError
 from unmix.experiment import Run
@@ -21,7 +24,7 @@ from unmix.nets.constructed import FeatureAveraging, FeatureDecoupling, NonRobus
 
 MEMBERS = {name: catalog.load("attacks", name) for name in catalog.names("attacks")}
 ATTACKS = {n: m for n, m in MEMBERS.items() if issubclass(m, Attack)} | {
-    "pgd, clean start": lambda: PGD(start="clean", restarts=1)
+    "pgd, clean start": lambda: PGD(start="clean"),
 }
 SUITES = [n for n, m in MEMBERS.items() if not issubclass(m, Attack)]
 SMALL = Clusters(k=4, d=32)
@@ -40,7 +43,8 @@ SHARES = (0.25, 0.75, 1.5)
 
 def make(name: str) -> Attack:
     """The attack at a size for tests."""
-    return PGD(steps=10, restarts=3) if name == "pgd" else ATTACKS[name]()
+    small = {"steps": 10, "restarts": 3} if name in ("pgd", "apgd") else {}
+    return ATTACKS[name](**small)
 
 
 def radii(run: Run) -> list[float]:
@@ -51,29 +55,29 @@ def radii(run: Run) -> list[float]:
 @pytest.mark.parametrize("name", ATTACKS)
 def test_whatever_is_reported_fools_the_model(name: str, label: str) -> None:
     run, mine = RUNS[label](), make(name)
-    view = View.of(run, 4)
-    found = mine.search(view, radii(run))
-    radius, bad = mine.judged(view, radii(run))
-    assert bad == 0
-    assert found.radius.shape == radius.shape == (2, 4)
-    assert found.delta.shape == (2, 4, 32)
-    assert not radius.isnan().any()
-    assert (radius >= 0).all()
-    model, batch = run.model.double(), run.fresh(4)
-    x, y = batch.x.double(), batch.y.double()
-    clean = model.predict(x) != y
-    assert torch.equal(radius == 0, clean)
-    moved = x + found.delta
-    outputs = torch.relu(moved @ model.w.mT + model.b[:, None]) @ model.readout
-    if outputs.shape[-1] == 1:
-        f = outputs[..., 0]
-    else:
-        side = model.class_signs > 0
-        f = outputs[..., side].logsumexp(-1) - outputs[..., ~side].logsumexp(-1)
-    reported = radius.isfinite() & ~clean
-    fooled = torch.where(f > 0, 1.0, -1.0) != y
-    assert fooled[reported].all()
-    assert (found.delta.norm(dim=-1) <= radius * (1 + 1e-9))[reported].all()
+    made = problems(run, Threat(), max(radii(run)), 4)
+    if not mine.applies(made[0]):
+        pytest.skip("for other data")
+    for r, problem in enumerate(made):
+        held = mine.judged(problem, radii(run))
+        assert held.unverified == 0
+        assert held.radius.shape == (4,)
+        assert held.delta.shape == (4, 32)
+        assert (held.radius >= 0).all()
+        model, batch = run.model.double(), run.fresh(4)
+        x, y = batch.x[r].double(), batch.y[r].double()
+        clean = model.predict(batch.x.double())[r] != y
+        assert torch.equal(held.radius == 0, clean)
+        outputs = torch.relu((x + held.delta) @ model.w[r].mT + model.b[r]) @ model.readout
+        if outputs.shape[-1] == 1:
+            f = outputs[..., 0]
+        else:
+            side = model.class_signs > 0
+            f = outputs[..., side].logsumexp(-1) - outputs[..., ~side].logsumexp(-1)
+        reported = held.radius.isfinite() & ~clean
+        assert (torch.where(f > 0, 1.0, -1.0) != y)[reported].all()
+        length = held.delta.norm(dim=-1)
+        torch.testing.assert_close(length[reported], held.radius[reported], rtol=1e-12, atol=0)
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -131,11 +135,13 @@ def test_it_is_a_spec(name: str) -> None:
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("name", SUITES)
 def test_a_suite_is_the_point_wise_union_of_its_members(name: str) -> None:
-    suite = MEMBERS[name](pgd=PGD(steps=5, restarts=2))
-    assert isinstance(suite, SuiteL2)
-    run = trained_fine()
-    found = suite.curve(run, radii(run), points=2)
-    assert found.names == tuple(member.name for member in suite.members)
+    suite = MEMBERS[name](minimum=MinimumNorm(steps=3), pgd=PGD(steps=5, restarts=2))
+    assert isinstance(suite, Suite)
+    run, shares = trained_fine(), [r / (1 if name == "suite-l2" else 6) for r in radii(trained())]
+    found = suite.curve(run, shares, points=2)
+    mine = [m for m in suite.members if m.name in found.names]
+    assert found.names == tuple(member.name for member in mine)
+    assert {"min-norm", "pgd", "average-direction"} <= set(found.names)
     assert set(found.control) == {member.name for member in suite.controls}
-    alone = [attack(run, [m], radii(run), points=2).smallest for m in suite.members]
+    alone = [attack(run, [m], shares, points=2, threat=suite.threat).smallest for m in mine]
     torch.testing.assert_close(found.smallest, torch.stack(alone).amin(0), rtol=0, atol=0)

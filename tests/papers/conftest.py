@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from lab import unchecked_shapes
-from unmix.attacks import base
+from unmix.attacks import problem
 from unmix.attacks.base import Attacked
 from unmix.attacks.gradient import PGD
+from unmix.attacks.minimum import MinimumNorm
 from unmix.attacks.suite import AttackPlan, SuiteL2
 from unmix.experiment import Experiment, Run
 from unmix.experiment import run as train
@@ -34,10 +35,10 @@ def shrunken(experiment: Experiment) -> Experiment:
 
 def attacked(run: Run, plan: AttackPlan) -> Attacked:
     """A coarse attack: two of its constants are lowered for the time."""
-    suite = SuiteL2(pgd=PGD(steps=3, restarts=2))
+    suite = SuiteL2(minimum=MinimumNorm(steps=4, hops=0), pgd=PGD(steps=3, restarts=2))
     with unchecked_shapes(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base, "GRID", 20)
-        patch.setattr(base, "BISECTIONS", 10)
+        patch.setattr(problem, "GRID", 20)
+        patch.setattr(problem, "BISECTIONS", 10)
         return suite.curve(run, plan.radii(run.experiment))
 
 

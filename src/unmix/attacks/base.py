@@ -1,8 +1,9 @@
-"""What every l2 attack shares: the view of the net it works on, judging, and bookkeeping.
+"""What every attack shares: judging, bookkeeping, and what is reported.
 
-An attack writes one method, `search`: for each point, the smallest perturbation that it can find.
-The base class replays every perturbation on the untouched model in float64 and drops what does not
-fool it; correctly classified points without a success have radius infinity, misclassified ones 0.
+An attack writes one method, `search`: for each correctly classified point, a perturbation that it
+believes in. The base class does the dangerous part: it shortens every perturbation along its own
+ray, clips it to the box, replays it on the untouched model in float64 and measures its length.
+Points without a success have radius infinity, misclassified ones 0.
 """
 
 from __future__ import annotations
@@ -10,83 +11,84 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from unmix.data.base import Batch
+from unmix.attacks.objectives import fooled
+from unmix.attacks.problem import Problem, problems
+from unmix.attacks.threat import Threat
 from unmix.errors import AttackError
 from unmix.experiment import Run
-from unmix.nets.base import Model, sign
 from unmix.spec import Spec
 
-GRID, BISECTIONS = 160, 30
-# Share of the searched length by which a success is moved off its edge: less than the bisection
-# resolves (6e-12), and more than the rounding in which these coordinates and the net differ.
-CLEAR = 1e-12
-
-
-@dataclass(frozen=True)
-class View:
-    """All points of all replicas in a row, with the net in coordinates of its neurons' span.
-
-    A perturbation of the input matters only through W delta, so an l2 attack without a box loses
-    nothing by staying in span(W): delta = Q v, |delta| = |v|, z = z0 + A v with A = W Q.
-    """
-
-    model: Model
-    batch: Batch
-    seeds: tuple[int, ...]
-    z0: Float[Tensor, "P M"]
-    y: Float[Tensor, " P"]
-    replica: Int[Tensor, " P"]
-    basis: Float[Tensor, "R d r"]
-    inside: Float[Tensor, "R M r"]
-
-    @classmethod
-    def of(cls, run: Run, points: int) -> View:
-        model, batch = run.model.double(), run.fresh(points)
-        x = batch.x.double()
-        if not all(torch.isfinite(p).all() for p in model.params.values()):
-            raise AttackError("the model holds NaN or infinite weights", "see why the run stopped")
-        basis = torch.linalg.qr(model.w.transpose(1, 2)).Q
-        replica = torch.arange(run.replicas).repeat_interleave(points)
-        z0 = model.preactivations(x).flatten(0, 1)
-        batch = Batch(x, batch.y.double(), batch.cluster)
-        seeds = run.experiment.seeds
-        return cls(model, batch, seeds, z0, batch.y.flatten(), replica, basis, model.w @ basis)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.batch.y.shape[0], self.batch.points
-
-    def wrong(self, z: Float[Tensor, "*p M"], y: Float[Tensor, "*#p"]) -> Bool[Tensor, "*p"]:
-        """sgn f != y, with sgn(0) = -1."""
-        return sign(self.model.decide(z)) != y
-
-    def ray(self, dz: Float[Tensor, "P M"], limit: float) -> Float[Tensor, " P"]:
-        """Smallest t <= limit found with f(z0 + t dz) misclassified; infinity if none is."""
-        grid = torch.linspace(0, limit, GRID, dtype=torch.float64)
-        lower, upper = torch.zeros_like(self.y), torch.full_like(self.y, torch.inf)
-        for before, t in pairwise(grid):
-            hit = self.wrong(self.z0 + t * dz, self.y) & upper.isinf()
-            lower, upper = torch.where(hit, before, lower), torch.where(hit, t, upper)
-        for _ in range(BISECTIONS):
-            middle = ((lower + upper) / 2).nan_to_num(posinf=0.0)
-            hit = self.wrong(self.z0 + middle[:, None] * dz, self.y) & upper.isfinite()
-            upper, lower = torch.where(hit, middle, upper), torch.where(hit, lower, middle)
-        # An edge on a grid point is met to the last bit, and the untouched net may round it back.
-        return upper + CLEAR * limit
+L2 = Threat()
 
 
 @dataclass(frozen=True)
 class Found:
-    """Radius of the best perturbation of each point (infinity: none) and the perturbation."""
+    """A perturbation of each point, and for which points the attack claims a success."""
 
-    radius: Float[Tensor, "R n"]
-    delta: Float[Tensor, "R n d"]
+    delta: Float[Tensor, "n d"]
+    hit: Bool[Tensor, " n"]
+
+    @classmethod
+    def none(cls, problem: Problem) -> Found:
+        delta = torch.zeros_like(problem.x, dtype=torch.float64)
+        return cls(delta, torch.zeros_like(problem.right))
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What held on the real net: lengths [n] (0: misclassified, infinity: none), perturbations."""
+
+    radius: Float[Tensor, " n"]
+    delta: Float[Tensor, "n d"]
+    unverified: int
+
+
+class Attack(Spec, ABC):
+    """One way to look for small perturbations."""
+
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """What tables and figures call it."""
+        return self.kind
+
+    def applies(self, problem: Problem) -> bool:
+        """Does the attack mean anything for these data and this threat?"""
+        return True
+
+    @abstractmethod
+    def search(self, problem: Problem, radii: Sequence[float]) -> Found:
+        """Perturbations found for the points in `problem.todo`; judged by the base class."""
+
+    def judged(self, problem: Problem, radii: Sequence[float]) -> Verified:
+        """What holds of `search` on the real net, as short as it gets along its own rays."""
+        with torch.no_grad():
+            found = self.search(problem, radii)
+        return verified(problem, found)
+
+
+def verified(problem: Problem, found: Found) -> Verified:
+    """Judge anybody's perturbations; those that are no numbers or leave the box do not count."""
+    radius = torch.where(problem.right, torch.inf, 0.0).double()
+    kept = torch.zeros_like(problem.x, dtype=torch.float64)
+    claimed = found.hit & problem.right
+    point = (claimed & torch.isfinite(found.delta).all(1)).nonzero().squeeze(1)
+    if len(point):
+        x, y = problem.x[point].double(), problem.y[point]
+        delta = problem.threat.clip(x, found.delta[point].double())
+        short = problem.threat.clip(x, problem.shortened(delta, point))
+        for candidate in (short, delta):
+            holds = fooled(problem.judge.scores(x + candidate), y)
+            new = holds & radius[point].isinf()
+            radius[point[new]] = problem.threat.length(candidate[new])
+            kept[point[new]] = candidate[new]
+    return Verified(radius, kept, int((claimed & radius.isinf()).sum()))
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,8 @@ class Attacked:
     control: dict[str, Float[Tensor, "R n"]]
     unit: float
     unverified: int
+    threat: Threat = L2
+    flags: tuple[str, ...] = ()
 
     @property
     def smallest(self) -> Float[Tensor, "R n"]:
@@ -113,7 +117,12 @@ class Attacked:
     @property
     def success(self) -> Bool[Tensor, "R E n"]:
         """Monotone in the radius by construction."""
-        return _broken(self.smallest, self.radii)
+        return broken(self.smallest, self.radii)
+
+    @property
+    def clean_accuracy(self) -> Float[Tensor, " R"]:
+        """Share of points that are right without any attack."""
+        return (self.smallest > 0).double().mean(-1)
 
     def robust_accuracy(self, name: str | None = None) -> Float[Tensor, "R E"]:
         """Share of points that no attack (or that one attack does not) fool within each radius."""
@@ -121,48 +130,22 @@ class Attacked:
         if name is not None and name not in every:
             raise AttackError(f"no attack {name!r} in this result", "have: " + ", ".join(every))
         radius = self.smallest if name is None else every[name]
-        return 1 - _broken(radius, self.radii).double().mean(-1)
+        return 1 - broken(radius, self.radii).double().mean(-1)
 
     def __str__(self) -> str:
-        """Robust accuracy over the radii, the union first; radii in units of |mu|."""
-        head = "radius / |mu|".ljust(18) + "".join(f"{r / self.unit:>7.3f}" for r in self.radii)
-        lines = [head]
+        """Robust accuracy over the radii, the union first, and every red flag beside it."""
+        unit = "radius / |mu|" if self.unit != 1 else f"{self.threat.norm} radius"
+        lines = [unit.ljust(18) + "".join(f"{r / self.unit:>7.3f}" for r in self.radii)]
         for name in (None, *self.by_attack, *self.control):
             accuracy = self.robust_accuracy(name).mean(0).tolist()
             label = "union" if name is None else name
             lines.append(label.ljust(18) + "".join(f"{a:>7.3f}" for a in accuracy))
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"! {flag}" for flag in self.flags)])
 
     def mean_radius(self, name: str | None = None) -> Float[Tensor, " R"]:
         """Mean radius over points in units of |mu|; infinite if some point was never fooled."""
         every = self.by_attack | self.control
         return (self.smallest if name is None else every[name]).mean(1) / self.unit
-
-
-class Attack(Spec, ABC):
-    """One way to look for small perturbations."""
-
-    kind: str
-
-    @property
-    def name(self) -> str:
-        """What tables and figures call it."""
-        return self.kind
-
-    @abstractmethod
-    def search(self, view: View, radii: Sequence[float]) -> Found:
-        """The smallest perturbation found for each point; judged afterwards by the base class."""
-
-    def judged(self, view: View, radii: Sequence[float]) -> tuple[Tensor, int]:
-        """Radii of the perturbations that hold on the real net, and how many did not."""
-        found = self.search(view, radii)
-        clean = view.model.predict(view.batch.x) != view.batch.y
-        holds = view.model.predict(view.batch.x + found.delta) != view.batch.y
-        short = found.delta.norm(dim=-1) <= found.radius * (1 + 1e-9)
-        claimed = found.radius.isfinite() & ~clean
-        good = claimed & holds & short
-        radius = torch.where(good, found.radius, torch.inf)
-        return torch.where(clean, 0.0, radius), int((claimed & ~good).sum())
 
 
 def attack(
@@ -172,45 +155,60 @@ def attack(
     *,
     points: int | None = None,
     control: Sequence[Attack] = (),
+    threat: Threat = L2,
 ) -> Attacked:
     """Run attacks on the first held-out points of each seed; `control`s do not join the union."""
-    if not attacks or not radii or min(radii) < 0 or not all(map(_finite, radii)):
-        raise AttackError("expected at least one attack and non-negative finite radii")
+    grid = checked(attacks, radii, control)
     if points is not None and points < 1:
         raise AttackError(f"expected at least one point to attack, got points={points}")
+    made = problems(run, threat, grid[-1], points or run.experiment.samples.test)
+    return carried_out(made, attacks, grid, control, unit=getattr(run.data, "unit", 1.0))
+
+
+def checked(
+    attacks: Sequence[Attack], radii: Sequence[float], control: Sequence[Attack]
+) -> tuple[float, ...]:
+    """The radii in order, if the request makes sense."""
+    grid = torch.tensor(list(map(float, radii)), dtype=torch.float64)
+    if not attacks or not len(grid) or not (torch.isfinite(grid) & (grid >= 0)).all():
+        raise AttackError("expected at least one attack and non-negative finite radii")
     for members in (attacks, control):
         if len({a.name for a in members}) < len(members):
             raise AttackError("two attacks have one name; run them one after the other")
-    view = View.of(run, points or run.experiment.samples.test)
-    grid, unverified = sorted(float(r) for r in radii), 0
+    return tuple(grid.sort().values.tolist())
+
+
+def carried_out(
+    made: Sequence[Problem],
+    attacks: Sequence[Attack],
+    grid: tuple[float, ...],
+    control: Sequence[Attack] = (),
+    unit: float = 1.0,
+) -> Attacked:
+    """Every attack that applies on every problem."""
     found: list[dict[str, Tensor]] = [{}, {}]
+    unverified = 0
     for group, members in enumerate((attacks, control)):
-        for member in members:
-            radius, bad = member.judged(view, grid)
-            found[group][member.name] = radius
-            unverified += bad
-    return Attacked(tuple(grid), tuple(found[0]), found[0], found[1], run.data.unit, unverified)
+        for member in (m for m in members if m.applies(made[0])):
+            results = [member.judged(problem, grid) for problem in made]
+            found[group][member.name] = torch.stack([r.radius for r in results])
+            unverified += sum(r.unverified for r in results)
+    if not found[0]:
+        came = ", ".join(a.name for a in attacks)
+        raise AttackError(f"none of these attacks fits the data and the threat: {came}")
+    threat = made[0].threat
+    return Attacked(grid, tuple(found[0]), found[0], found[1], unit, unverified, threat)
 
 
-def along(view: View, direction: Float[Tensor, "R n d"], limit: float) -> Found:
-    """The smallest step along one unit direction a point, found by grid and bisection."""
-    dz = (direction @ view.model.w.transpose(1, 2)).flatten(0, 1)
-    radius = view.ray(dz, limit).reshape(view.shape)
-    step = torch.where(radius.isfinite(), radius, 0.0)
-    return Found(radius, step.unsqueeze(-1) * direction)
-
-
-def better(first: Found, second: Found) -> Found:
-    """Point-wise the smaller of two results."""
-    take = second.radius < first.radius
-    radius = torch.where(take, second.radius, first.radius)
-    return Found(radius, torch.where(take.unsqueeze(-1), second.delta, first.delta))
-
-
-def _broken(radius: Tensor, radii: Sequence[float]) -> Bool[Tensor, "R E n"]:
+def broken(radius: Float[Tensor, "R n"], radii: Sequence[float]) -> Bool[Tensor, "R E n"]:
+    """Is there a success within each radius?"""
     grid = torch.tensor(radii, dtype=radius.dtype)
     return radius.unsqueeze(1) <= grid[:, None]
 
 
-def _finite(radius: float) -> bool:
-    return bool(torch.isfinite(torch.tensor(float(radius))))
+def scattered(problem: Problem, point: Tensor, delta: Float[Tensor, "p d"]) -> Found:
+    """Perturbations of some points as those of all."""
+    found = Found.none(problem)
+    found.delta[point] = delta.double()
+    found.hit[point] = True
+    return found

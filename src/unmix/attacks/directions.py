@@ -1,65 +1,120 @@
-"""Closed-form directions of the feature-averaging paper, at any length, and their control."""
+"""Closed-form directions of the papers, at any length, and random ones as their control.
+
+A paper's perturbation is a unit direction for each point (several, where the paper has a set); it
+is followed until the point is fooled. Under l_inf and l1 the direction is tried as it is, at equal
+length, and as the steepest unit step for its effect (for l_inf: its signs).
+
+Feature averaging and pReLU speak of the same two sets: U = sum_{J+} mu - sum_{J-} mu is sqrt(K) d_0
+of the pReLU paper, and mu_l - mu_c is sqrt(2) d_{c,l}.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from functools import reduce
 from typing import Literal
 
 import torch
+from jaxtyping import Float
 from pydantic import Field
-from torch.nn.functional import normalize
+from torch import Tensor
 
-from unmix.attacks.base import Attack, Found, View, along, better
-from unmix.streams import normals
+from unmix.attacks.base import Attack, Found
+from unmix.attacks.problem import Problem
+from unmix.data.clusters import Clusters
 
-# Directions are followed up to this multiple of alpha |mu|; centres are sqrt(2) of it apart.
-REACH = 3.0
+# Numbers in the directions that are followed at a time.
+ROOM = 2**22
 
 
-class AverageDirection(Attack):
-    """-y u with u along U = sum_{J+} mu - sum_{J-} mu (Remark 4.2, Thm 4.5 step 5, Thm D.4)."""
+class Direction(Attack):
+    """Follows given directions and keeps, for each point, the one that fools it first."""
+
+    @abstractmethod
+    def directions(self, problem: Problem) -> Sequence[Float[Tensor, "n d"]]:
+        """Sets of directions of any length, one a point; 0 where a point has none."""
+
+    def search(self, problem: Problem, radii: Sequence[float]) -> Found:
+        found, point = Found.none(problem), problem.todo
+        sets = torch.stack([u[point].double() for u in self.tried(problem)], 1)
+        count = sets.shape[1]
+        together = max(1, ROOM // (count * sets.shape[2]))
+        for some, rows in zip(point.split(together), sets.split(together), strict=True):
+            t = problem.ray(rows.flatten(0, 1), some.repeat_interleave(count)).unflatten(
+                0, (-1, count)
+            )
+            best, which = t.min(1)
+            hit = best.isfinite()
+            u = rows[torch.arange(len(rows)), which]
+            found.delta[some[hit]] = best[hit].unsqueeze(1) * u[hit]
+            found.hit[some[hit]] = True
+        return found
+
+    def tried(self, problem: Problem) -> list[Float[Tensor, "n d"]]:
+        """The directions at unit length, with their steepest versions."""
+        sets, threat = list(self.directions(problem)), problem.threat
+        if threat.norm != "l2":
+            sets += [threat.steepest(u) for u in sets]
+        lengths = [threat.length(u).unsqueeze(1) for u in sets]
+        return [torch.where(v > 0, u / v, 0.0) for u, v in zip(sets, lengths, strict=True)]
+
+
+class AverageDirection(Direction):
+    """-y U, U = sum_{J+} mu - sum_{J-} mu (averaging: Remark 4.2, Thms 4.5, D.4; pReLU: d_0)."""
 
     kind: Literal["average-direction"] = "average-direction"
 
-    def search(self, view: View, radii: Sequence[float]) -> Found:
-        data = view.model.data
-        u = normalize(torch.einsum("k,rkd->rd", data.signs, data.centres(view.seeds)), dim=-1)
-        direction = -view.batch.y.unsqueeze(-1) * u.unsqueeze(1)
-        return along(view, direction, REACH * data.alpha * data.unit)
+    def applies(self, problem: Problem) -> bool:
+        return isinstance(problem.data, Clusters)
+
+    def directions(self, problem: Problem) -> Sequence[Float[Tensor, "n d"]]:
+        u = problem.data.signs @ problem.centres
+        return [-problem.batch.y[0].double().unsqueeze(1) * u]
 
 
-class NearestOpposite(Attack):
-    """Towards each centre of the other label, (mu_l - mu_c) / |mu_l - mu_c|; the best counts."""
+class NearestOpposite(Direction):
+    """mu_l - mu_c towards each centre l of the other label (pReLU, Thm 3); the best counts."""
 
     kind: Literal["nearest-opposite"] = "nearest-opposite"
 
-    def search(self, view: View, radii: Sequence[float]) -> Found:
-        data, batch = view.model.data, view.batch
-        mu = data.centres(view.seeds)
-        own = torch.stack([m[c] for m, c in zip(mu, batch.cluster, strict=True)])
-        results = []
-        for j in range(data.k):
-            found = along(
-                view, normalize(mu[:, j : j + 1] - own, dim=-1), REACH * data.alpha * data.unit
-            )
-            opposite = batch.y != data.signs[j]
-            radius = torch.where(opposite, found.radius, torch.inf)
-            results.append(Found(radius, found.delta))
-        return reduce(better, results)
+    def applies(self, problem: Problem) -> bool:
+        return isinstance(problem.data, Clusters)
+
+    def directions(self, problem: Problem) -> Sequence[Float[Tensor, "n d"]]:
+        data, batch = problem.data, problem.batch
+        mu = problem.centres
+        own, y = mu[batch.cluster[0]], batch.y[0]
+        return [(mu[j] - own) * (y != data.signs[j]).unsqueeze(1) for j in range(data.k)]
 
 
-class RandomDirections(Attack):
+class OtherMeans(Direction):
+    """Towards the mean of the points of each other label: known of any data."""
+
+    kind: Literal["other-means"] = "other-means"
+
+    def directions(self, problem: Problem) -> Sequence[Float[Tensor, "n d"]]:
+        x, y = problem.x.double(), problem.y
+        means = {int(c): x[y == c].mean(0) for c in y.unique()}
+        own = torch.stack([means[int(c)] for c in y])
+        return [(mean - own) * (y != c).unsqueeze(1) for c, mean in means.items()]
+
+
+class RandomDirections(Direction):
     """Uniform directions in R^d: what a perturbation of that size does when nobody aims it."""
 
     kind: Literal["random"] = "random"
     draws: int = Field(8, ge=1)
 
-    def search(self, view: View, radii: Sequence[float]) -> Found:
-        data = view.model.data
-        shape = (view.shape[1], data.d)
-        results = []
-        for draw in range(self.draws):
-            u = normals(view.seeds, f"attack.random.{draw}", shape, torch.float64)
-            results.append(along(view, normalize(u, dim=-1), REACH * data.alpha * data.unit))
-        return reduce(better, results)
+    def directions(self, problem: Problem) -> Sequence[Float[Tensor, "n d"]]:
+        d = problem.x.shape[1]
+        draws = [problem.draw(f"random.{i}", 1, d)[:, 0] for i in range(self.draws)]
+        return [u.sign() for u in draws] if problem.threat.norm == "linf" else draws
+
+    def tried(self, problem: Problem) -> list[Float[Tensor, "n d"]]:
+        return [u / problem.threat.length(u).unsqueeze(1) for u in self.directions(problem)]
+
+
+def known(problem: Problem) -> list[Float[Tensor, "n d"]]:
+    """Unit directions of every closed form that applies: starts of the other attacks."""
+    members: list[Direction] = [AverageDirection(), NearestOpposite(), OtherMeans()]
+    return [u for m in members if m.applies(problem) for u in m.tried(problem)]

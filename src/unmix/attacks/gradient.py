@@ -1,126 +1,180 @@
-"""Projected gradient descent on the log-form margin, in coordinates of the neurons' span.
+"""Gradient attacks at given radii: one step (FGM), many (PGD), many of adapted size (APGD).
 
 A start at the clean point misleads on these nets: the neurons that vote against the label are off
 there and give no gradient, so the attack only switches the own neurons off and lands in the flat
-zone f = 0, which counts as correct for y = -1. Random starts inside span(W) see both sides (in R^d
-their component in the span is sqrt(r/d) of their length, and they help little).
+zone f = 0, which counts as correct for y = -1. So PGD starts at the closed forms and at random
+points, too. On two-layer nets in l2 all of it happens in the span of the neurons, where random
+points see both sides (in R^d their component in the span is sqrt(r/d) of their length).
+
+The default loss is the margin: no factor on the scores changes anything. Cross-entropy is there to
+be compared with, since it vanishes in floating point once the scores are large.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 import torch
-from jaxtyping import Bool, Float
 from pydantic import Field
 from torch import Tensor
-from torch.nn.functional import normalize
 
-from unmix.attacks.base import Attack, Found, View
-from unmix.streams import normals
-
-# After the radii: shrink each point's own best radius by these shares, from a few starts around
-# the best perturbation so far, as long as that succeeds.
-SHRINK = (0.03, 0.01, 0.004, 0.001, 0.0004)
-AGAIN, NEARBY = 3, 4
+from unmix.attacks.base import Attack, Found, scattered
+from unmix.attacks.frame import Frame, Moves
+from unmix.attacks.objectives import Loss, fooled, objective
+from unmix.attacks.problem import Problem
+from unmix.attacks.starts import Starts, shortest, y_of
 
 
-class PGD(Attack):
-    """`restarts` random starts in the span, then refinement; or one start at the clean point."""
+class FGM(Attack):
+    """delta = -radius times the steepest unit step of the margin; 0 where |grad|_q < zero.
 
-    kind: Literal["pgd"] = "pgd"
+    The zero rule is the purification paper's; it flatters nets whose gradient has collapsed, so
+    the suite never relies on this attack alone.
+    """
+
+    kind: Literal["fgm"] = "fgm"
+    zero: float = Field(0.0, ge=0, description="eps_0 of the zero rule, in units of the scores")
+
+    def search(self, problem: Problem, radii: Sequence[float]) -> Found:
+        frame, point = problem.inputs, problem.todo
+        _, _, slopes = frame.pull(frame.still(point), objective("margin", problem.y[point]))
+        step = -problem.threat.steepest(slopes)
+        step = step * (problem.threat.dual(slopes) >= self.zero).unsqueeze(1)
+        found = torch.full((len(point),), torch.inf, dtype=step.dtype)
+        for radius in (r for r in radii if r > 0):
+            delta = problem.threat.clip(problem.x[point].to(step), radius * step)
+            wrong = fooled(frame.scores(Moves(point, delta, found)), problem.y[point])
+            found = torch.where(found.isinf() & wrong, radius, found)
+        hit = found.isfinite()
+        return scattered(problem, point[hit], found[hit].unsqueeze(1) * step[hit])
+
+
+class Descent(Attack):
+    """What PGD and APGD share: radii in turn, starts of each, survivors only."""
+
     steps: int = Field(40, ge=1)
-    restarts: int = Field(20, ge=1)
-    start: Literal["span", "clean"] = "span"
+    restarts: int = Field(
+        4, ge=0, description="starts beside the clean point: closed forms and random directions"
+    )
+    loss: Loss = Field("margin", description="margin, ce (cross-entropy) or dlr")
+    start: Literal["every", "clean"] = Field(
+        "every", description="clean point, closed forms and random points, or the first alone"
+    )
 
     @property
     def name(self) -> str:
-        return self.kind if self.start == "span" else "pgd-clean-start"
+        kind = self.kind if self.loss == "margin" else f"{self.kind}-{self.loss}"
+        return kind if self.start == "every" else f"{kind}-clean-start"
 
-    def search(self, view: View, radii: Sequence[float]) -> Found:
-        best = torch.full_like(view.y, torch.inf)
-        v = torch.zeros(len(best), view.basis.shape[2], dtype=best.dtype)
-        # Below margin / Lipschitz no perturbation can succeed: not worth an attempt.
-        safe = view.model.decide(view.z0).abs() / view.model.lipschitz[view.replica]
-        for index, eps in enumerate(r for r in radii if r > 0):
-            starts = self._starts(view, index, v) * eps
-            todo = best.isinf() & (safe <= eps)
-            best, v = self._improve(view, todo, torch.full_like(best, eps), starts, best, v)
-        if self.start == "span":
-            best, v = self._refine(view, best, v)
-        delta = torch.einsum("pdr,pr->pd", view.basis[view.replica], v)
-        return Found(best.reshape(view.shape), delta.reshape(*view.shape, -1))
+    def search(self, problem: Problem, radii: Sequence[float]) -> Found:
+        frame = problem.frame
+        starts = self._starts(problem, frame)
+        best, found = frame.still(problem.todo), torch.zeros(len(problem.x), dtype=torch.bool)
+        row = torch.cumsum(problem.right, 0) - 1
+        for radius in (r for r in radii if r > 0):
+            live = starts.take((~found & (problem.safe <= radius))[starts.point])
+            if not len(live.point):
+                continue
+            eps = torch.full_like(live.square, radius)
+            hit, where = self.descend(problem, frame, live.times(eps), eps)
+            done = shortest(problem, frame, where.take(hit))
+            best = best.replaced(row[done.point], done)
+            found[done.point] = True
+        done = best.take(found[best.point])
+        return scattered(problem, done.point, frame.lift(done))
 
-    def _refine(self, view: View, best: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        for index, share in enumerate(SHRINK):
-            for again in range(AGAIN):
-                before = best.clone()
-                eps = torch.where(best.isfinite(), best * (1 - share), 0.0)
-                noise = self._starts(view, 1000 + 10 * index + again, v)[:, :NEARBY]
-                starts = (
-                    normalize(normalize(v, dim=-1).unsqueeze(1) + noise, dim=-1)
-                    * eps[:, None, None]
-                )
-                best, v = self._improve(view, best.isfinite() & (best > 0), eps, starts, best, v)
-                if not (best < before).any():
-                    break
-        return best, v
+    def _starts(self, problem: Problem, frame: Frame) -> Moves:
+        """The clean point; the closed forms and random directions that fool first; random ones."""
+        still = frame.still(problem.todo)
+        if self.start == "clean":
+            return still
+        units = Starts.of(problem, frame, 2 * self.restarts, f"{self.kind}.{self.loss}")
+        return Moves.joined([still, units.best(self.restarts)])
 
-    def _improve(
-        self,
-        view: View,
-        todo: Bool[Tensor, " P"],
-        eps: Tensor,
-        starts: Tensor,
-        best: Tensor,
-        v: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        """Attack the `todo` points at their own radius; shorten what succeeds along its ray."""
-        if not todo.any():
-            return best, v
-        some = replace(view, z0=view.z0[todo], y=view.y[todo], replica=view.replica[todo])
-        hit, where = self._descend(some, eps[todo], starts[todo])
-        inside = some.inside[some.replica]
-        unit = normalize(where, dim=-1)
-        t = some.ray(torch.einsum("pmr,pr->pm", inside, unit), float(eps.max()) * (1 + 1e-9))
-        better = hit & (t < best[todo])
-        best, v = best.clone(), v.clone()
-        best[todo] = torch.where(better, t, best[todo])
-        v[todo] = torch.where(better[:, None], unit * t.nan_to_num(posinf=0.0)[:, None], v[todo])
-        return best, v
+    @abstractmethod
+    def descend(
+        self, problem: Problem, frame: Frame, moves: Moves, eps: Tensor
+    ) -> tuple[Tensor, Moves]:
+        """Which rows were fooled within their radius, and where."""
 
-    def _descend(
-        self, view: View, eps: Float[Tensor, " P"], v: Float[Tensor, "P S r"]
-    ) -> tuple[Bool[Tensor, " P"], Float[Tensor, "P r"]]:
-        """PGD from all starts of each point; whether one succeeded, and a success."""
-        inside, z0, y = view.inside[view.replica], view.z0.unsqueeze(1), view.y.unsqueeze(1)
-        hit = torch.zeros_like(view.y, dtype=torch.bool)
-        where = v[:, 0].clone()
-        ball = eps[:, None, None]
+
+class PGD(Descent):
+    """Normalised projected steps of 2.5 radius / steps."""
+
+    kind: Literal["pgd"] = "pgd"
+
+    def descend(
+        self, problem: Problem, frame: Frame, moves: Moves, eps: Tensor
+    ) -> tuple[Tensor, Moves]:
+        hit = torch.zeros(len(eps), dtype=torch.bool)
+        where, live = moves, torch.arange(len(eps))
         for step in range(self.steps + 1):
-            z = z0 + v @ inside.transpose(1, 2)
-            wrong = view.wrong(z, y)
-            new = wrong.any(1) & ~hit
-            first = wrong.double().argmax(1)
-            where = torch.where(new[:, None], v[torch.arange(len(v)), first], where)
-            hit = hit | new
-            if step == self.steps or hit.all():
+            y = y_of(problem, moves)
+            scores, _, slopes = frame.pull(moves, objective(self.loss, y))
+            new = fooled(scores, y)
+            if new.any():
+                where = where.replaced(live[new], moves.take(new))
+                hit[live[new]] = True
+                moves, live, slopes = moves.take(~new), live[~new], slopes[~new]
+            if step == self.steps or not len(live):
                 break
-            slope = (y.unsqueeze(-1) * view.model.slope(z)) @ inside
-            v = v - (2.5 / self.steps) * ball * normalize(slope, dim=-1)
-            v = v * (ball / v.norm(dim=-1, keepdim=True).clamp_min(1e-300)).clamp_max(1.0)
+            radius = eps[live]
+            moves = frame.step(moves, slopes, (2.5 / self.steps) * radius, radius)
         return hit, where
 
-    def _starts(self, view: View, index: int, v: Tensor) -> Float[Tensor, "P S r"]:
-        """Uniform in the unit ball of the span (a stream a seed and stage), or the clean point."""
-        if self.start == "clean":
-            return torch.zeros_like(v).unsqueeze(1)
-        r = v.shape[1]
-        draw = normals(
-            view.seeds, f"attack.pgd.{index}", (view.shape[1], self.restarts, r + 1), torch.float64
-        )
-        draw = draw.flatten(0, 1)
-        length = torch.special.ndtr(draw[..., -1:]) ** (1 / r)
-        return normalize(draw[..., :-1], dim=-1) * length
+
+class APGD(Descent):
+    """Momentum, and a step that is halved where progress ends (Croce & Hein 2020).
+
+    x_{k+1} = P(x_k + .75 (P(x_k - eta g) - x_k) + .25 (x_k - x_{k-1})); at checkpoints eta halves,
+    and the search goes back to the best point, if fewer than 75 % of the steps since the last one
+    made progress, or neither eta nor the best value has changed.
+    """
+
+    kind: Literal["apgd"] = "apgd"
+    restarts: int = Field(2, ge=0, description="starts beside the clean point")
+
+    def descend(
+        self, problem: Problem, frame: Frame, moves: Moves, eps: Tensor
+    ) -> tuple[Tensor, Moves]:
+        y, checkpoints = y_of(problem, moves), _checkpoints(self.steps)
+        lowered = objective(self.loss, y)
+        scores, value, slopes = frame.pull(moves, lowered)
+        hit, where = fooled(scores, y), moves
+        before, best, low, best_slopes = moves, moves, value, slopes
+        size, progress, since = 2 * eps, torch.zeros_like(eps), 0
+        kept_size, kept_low = size, low
+        for k in range(self.steps):
+            moved = frame.step(moves, slopes, size, eps)
+            if k:
+                moved = frame.momentum(moves, moved, before, eps)
+            before, last, moves = moves, value, moved
+            scores, value, slopes = frame.pull(moves, lowered)
+            new = fooled(scores, y) & ~hit
+            where, hit = where.where(new, moves), hit | new
+            better = value < low
+            best, low = best.where(better, moves), torch.where(better, value, low)
+            best_slopes = torch.where(better.unsqueeze(1), slopes, best_slopes)
+            progress, since = progress + (value < last), since + 1
+            if hit.all():
+                break
+            if k + 1 in checkpoints:
+                stuck = (progress < 0.75 * since) | ((size == kept_size) & (low == kept_low))
+                kept_size, kept_low = size, low
+                size = torch.where(stuck, size / 2, size)
+                moves, value = moves.where(stuck, best), torch.where(stuck, low, value)
+                slopes = torch.where(stuck.unsqueeze(1), best_slopes, slopes)
+                progress, since = torch.zeros_like(progress), 0
+        return hit, where
+
+
+def _checkpoints(steps: int) -> set[int]:
+    """At shares .22, then gaps that shrink by .03 down to .06."""
+    share, gap, found = 0.22, 0.22, set()
+    while share < 1:
+        found.add(round(share * steps))
+        gap = max(gap - 0.03, 0.06)
+        share += gap
+    return found

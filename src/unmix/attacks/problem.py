@@ -1,0 +1,243 @@
+"""One replica under attack: its points, its classifier, the threat, and the ways to search.
+
+Replicas share nothing, so each is a problem of its own and agrees with a lone run by construction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from unmix.attacks.foreign import ReplicaTarget, module_target
+from unmix.attacks.frame import Frame, InputFrame, NeuronFrame
+from unmix.attacks.objectives import fooled, margin
+from unmix.attacks.target import FormTarget, Target, labels
+from unmix.attacks.threat import Threat
+from unmix.data.base import Batch
+from unmix.data.clusters import Clusters
+from unmix.errors import AttackError
+from unmix.experiment import Run
+from unmix.streams import normals
+
+# Directions are followed up to this multiple of alpha |mu|; centres are sqrt(2) of it apart. Of
+# other data the unit is the largest radius that is asked for.
+REACH = 3.0
+# Rays are searched on a grid, then by bisection; a classifier without a normal form costs a pass a
+# value. A two-layer net of more neurons than WIDE is searched in its own precision.
+GRID, COARSE, BISECTIONS = 160, 24, 30
+WIDE = 128
+# Share by which a success is moved off its edge: more than the rounding in which two ways to
+# compute the same net differ, and far less than anybody quotes.
+CLEAR = 1e-11
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Correct points [n] (flattened to [n d]) of one replica and everything known about them."""
+
+    target: Target
+    x: Float[Tensor, "n d"]
+    y: Int[Tensor, " n"]
+    threat: Threat
+    largest: float
+    seed: int
+    batch: Batch
+    data: Any = None
+
+    @cached_property
+    def judge(self) -> Target:
+        """The untouched model in float64."""
+        return self.target.double()
+
+    @cached_property
+    def clean(self) -> Float[Tensor, "n C"]:
+        """Scores of the clean points, in float64."""
+        return self.judge.scores(self.x.double())
+
+    @cached_property
+    def right(self) -> Bool[Tensor, " n"]:
+        """Correctly classified: the only points worth an attack."""
+        return ~fooled(self.clean, self.y)
+
+    @cached_property
+    def centres(self) -> Float[Tensor, "k d"]:
+        """Of clusters; drawing them again costs more than an attack."""
+        centres: Tensor = self.data.centres([self.seed])[0]
+        return centres
+
+    @property
+    def reach(self) -> float:
+        """How far rays are followed."""
+        if isinstance(self.data, Clusters) and self.threat.norm == "l2":
+            return REACH * self.data.alpha * self.data.unit
+        return REACH * self.largest
+
+    @cached_property
+    def safe(self) -> Float[Tensor, " n"]:
+        """Radii below which no attempt can succeed: margin over Lipschitz bound, or 0."""
+        if self.threat.norm != "l2" or not isinstance(self.judge, FormTarget):
+            return torch.zeros(len(self.y), dtype=torch.float64)
+        return margin(self.clean, self.y)[0].clamp_min(0) / self.judge.lipschitz
+
+    @cached_property
+    def searched(self) -> Target:
+        """The classifier in the precision of the search: float64 where that costs little."""
+        if isinstance(self.target, FormTarget) and len(self.target.w) <= WIDE:
+            return self.judge
+        return self.target
+
+    @cached_property
+    def frame(self) -> Frame:
+        """Where perturbations are searched."""
+        target = self.searched
+        if self.threat.norm == "l2" and self.threat.box is None and isinstance(target, FormTarget):
+            return NeuronFrame.of(target, self.x.to(target.dtype))
+        return self.inputs
+
+    @cached_property
+    def inputs(self) -> InputFrame:
+        """Perturbations as such, whatever the net."""
+        return InputFrame(self.searched, self.x.to(self.searched.dtype), self.threat)
+
+    @property
+    def todo(self) -> Int[Tensor, " p"]:
+        """Indices of the points worth an attack."""
+        return self.right.nonzero().squeeze(1)
+
+    def draw(self, purpose: str, count: int, width: int) -> Float[Tensor, "n S w"]:
+        """Standard normals, a stream an attack; more points do not change those of the others."""
+        shape = (len(self.x), count, width)
+        return normals([self.seed], f"attack.{purpose}", shape, self.searched.dtype)[0]
+
+    def ray(self, direction: Float[Tensor, "p d"], point: Int[Tensor, " p"]) -> Tensor:
+        """Smallest t <= reach found at which x + t direction (in the box) is misclassified.
+
+        In float64; infinity where none is found.
+        """
+        line = Line.of(self, direction, point)
+        steps = GRID if isinstance(self.judge, FormTarget) else COARSE
+        lower = self.x.new_zeros(len(point), dtype=torch.float64)
+        upper, live = torch.full_like(lower, torch.inf), torch.arange(len(point))
+        grid = torch.linspace(0, self.reach, steps, dtype=torch.float64)
+        for before, t in pairwise(grid):
+            hit = line.wrong(live, t.expand(len(live)))
+            lower[live[hit]], upper[live[hit]] = before, t
+            live = live[~hit]
+            if not len(live):
+                break
+        found = upper.isfinite().nonzero().squeeze(1)
+        for _ in range(BISECTIONS):
+            middle = (lower[found] + upper[found]) / 2
+            hit = line.wrong(found, middle)
+            upper[found[hit]], lower[found[~hit]] = middle[hit], middle[~hit]
+        return upper * (1 + CLEAR)
+
+    def shortened(
+        self, delta: Float[Tensor, "p d"], point: Int[Tensor, " p"]
+    ) -> Float[Tensor, "p d"]:
+        """The start of each perturbation that still fools, by bisection; rows that do not are 0.
+
+        Lengths up to 1 + 1e-5 make good for a search in lower precision.
+        """
+        line = Line.of(self, delta, point)
+        every = torch.arange(len(point))
+        upper = torch.ones(len(point), dtype=torch.float64)
+        for longer in (1 + 1e-8, 1 + 1e-5):
+            upper = torch.where(line.wrong(every, upper), upper, longer)
+        lower = torch.zeros_like(upper)
+        for _ in range(BISECTIONS if line.cheap else BISECTIONS // 2):
+            middle = (lower + upper) / 2
+            hit = line.wrong(every, middle)
+            upper, lower = torch.where(hit, middle, upper), torch.where(hit, lower, middle)
+        return (upper * (1 + CLEAR)).unsqueeze(1) * delta
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points on rays from clean points; a two-layer net is a function of z0 + t dz there."""
+
+    problem: Problem
+    point: Int[Tensor, " p"]
+    start: Float[Tensor, "p D"]
+    slope: Float[Tensor, "p D"]
+    cheap: bool
+
+    @classmethod
+    def of(cls, problem: Problem, delta: Float[Tensor, "p d"], point: Int[Tensor, " p"]) -> Line:
+        judge, x, delta = problem.judge, problem.x[point].double(), delta.double()
+        if isinstance(judge, FormTarget) and problem.threat.box is None:
+            return cls(problem, point, judge.preactivations(x), delta @ judge.w.T, True)
+        return cls(problem, point, x, delta, False)
+
+    def wrong(self, rows: Int[Tensor, " q"], t: Float[Tensor, " q"]) -> Bool[Tensor, " q"]:
+        problem, point = self.problem, self.point[rows]
+        moved = t.unsqueeze(1) * self.slope[rows]
+        if self.cheap:
+            assert isinstance(problem.judge, FormTarget)
+            scores = problem.judge.head.scores(self.start[rows] + moved)
+        else:
+            start = self.start[rows]
+            scores = problem.judge.scores(start + problem.threat.clip(start, moved))
+        return fooled(scores, problem.y[point])
+
+
+def problems(run: Run, threat: Threat, largest: float, points: int) -> list[Problem]:
+    """The first held-out points of each replica."""
+    net, data, batch = run.experiment.net, run.data, run.fresh(points)
+    if any(not torch.isfinite(p).all() for p in run.params.values()):
+        raise AttackError("the model holds NaN or infinite weights", "see why the run stopped")
+    threat.check(batch.x)
+    made = []
+    for r, seed in enumerate(run.experiment.seeds):
+        params = {name: p[r : r + 1].detach() for name, p in run.params.items()}
+        target = target_of(net.classifier(data, params), tuple(batch.x.shape[2:]))
+        row = replica(batch, r)
+        x = row.x[0].flatten(1)
+        made.append(Problem(target, x, labels(row.y[0]), threat, largest, seed, row, data))
+    return made
+
+
+def target_of(classifier: Any, shape: tuple[int, ...]) -> Target:
+    """A classifier of one replica: its normal form, its own target, or its scores."""
+    if hasattr(classifier, "target"):
+        own: Target = classifier.target()
+        return own
+    if hasattr(classifier, "form"):
+        return FormTarget.of(classifier.form)
+    if hasattr(classifier, "scores"):
+        return ReplicaTarget.of(classifier, shape)
+    came = f"{type(classifier).__name__} has neither a normal form nor scores to attack"
+    raise AttackError(came)
+
+
+def module_problem(
+    module: nn.Module, x: Tensor, y: Tensor, threat: Threat, largest: float, seed: int = 0
+) -> Problem:
+    """A user's own model on points [n *shape] with labels [n]: classes, or -1 and +1."""
+    if x.ndim < 2 or y.shape != x.shape[:1]:
+        came = f"x {tuple(x.shape)}, y {tuple(y.shape)}"
+        raise AttackError(f"expected points x [n *shape] and labels y [n], got {came}")
+    if not len(x):
+        raise AttackError("expected at least one point to attack, got an empty batch")
+    threat.check(x)
+    target = module_target(module, tuple(x.shape[1:]))
+    if y.is_floating_point() or bool((y < 0).any()):
+        y = torch.where(y > 0, 1.0, -1.0)
+    batch = Batch(x.detach()[None], y[None], torch.zeros(1, len(y), dtype=torch.int64))
+    flat = x.detach().flatten(1).to(target.dtype)
+    problem = Problem(target, flat, labels(batch.y[0]), threat, largest, seed, batch)
+    classes = problem.clean.shape[1]
+    if int(problem.y.max()) >= classes:
+        raise AttackError(f"label {int(problem.y.max())} but the model has {classes} scores")
+    return problem
+
+
+def replica(batch: Batch, r: int) -> Batch:
+    """One row of a batch, with all that its class knows."""
+    return replace(batch, **{f.name: getattr(batch, f.name)[r : r + 1] for f in fields(batch)})

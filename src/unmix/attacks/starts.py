@@ -1,0 +1,118 @@
+"""Where searches start: the clean point, the closed-form directions, random ones, given ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from unmix.attacks.directions import known
+from unmix.attacks.frame import Frame, Moves, NeuronFrame
+from unmix.attacks.objectives import fooled
+from unmix.attacks.problem import Problem
+from unmix.attacks.target import FormTarget
+
+# Crossings of starts are looked for on this many lengths, more of them where a pass is cheap.
+CHEAP, DEAR = 48, 12
+# Halvings by which edges on rays are compared.
+HALVINGS = 8
+# Neurons that bring a direction of their own for each label.
+NEURONS = 8
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Unit moves of points, and the first length on a grid at which each fools (or infinity)."""
+
+    moves: Moves
+    length: Tensor
+
+    @classmethod
+    def of(cls, problem: Problem, frame: Frame, draws: int, purpose: str) -> Starts:
+        """Each closed form, then random directions, for the points worth an attack."""
+        point = problem.todo
+        parts = [frame.along(point, u[point]) for u in (*known(problem), *neurons(problem))]
+        noise = problem.draw(purpose, max(draws, 1), frame.width)[point]
+        parts += [frame.random(point, noise[:, i]) for i in range(draws)]
+        units = Moves.joined([frame.still(point), *parts])
+        units = units.take(frame.length(units) > 0)
+        steps = torch.linspace(0, problem.reach, grid(frame) + 1)[1:].tolist()
+        return cls(units, crossing(problem, frame, units, steps))
+
+    def best(self, count: int) -> Moves:
+        """The units of each point that fool first (fewer where it has fewer)."""
+        return self.moves.take(first(self.moves.point, self.length, count))
+
+    @property
+    def crossings(self) -> Moves:
+        """Perturbations that fool."""
+        there = self.length.isfinite()
+        return self.moves.take(there).times(self.length[there])
+
+
+def neurons(problem: Problem) -> list[Float[Tensor, "n d"]]:
+    """Along the neurons that matter most against each label, and along all of them together.
+
+    What is left of the closed forms where nobody knows the features: the net's own.
+    """
+    target = problem.searched
+    if not isinstance(target, FormTarget):
+        return []
+    votes, labels = target.head.votes, problem.y.unique()
+    rows = torch.zeros(NEURONS + 1, votes.shape[1], target.w.shape[1], dtype=target.dtype)
+    for y in labels.tolist():
+        others = votes.clone()
+        others[:, y] = -torch.inf
+        pull = others.amax(1) - votes[:, y]
+        top = (pull.abs() * target.w.norm(dim=1)).topk(min(NEURONS, len(pull))).indices
+        rows[: len(top), y] = pull[top].sign().unsqueeze(1) * target.w[top]
+        rows[-1, y] = pull @ target.w
+    return [row[problem.y] for row in rows]
+
+
+def crossing(problem: Problem, frame: Frame, moves: Moves, scales: Sequence[float]) -> Tensor:
+    """The first of some scales at which moves fool, infinity for none."""
+    found = torch.full_like(moves.square, torch.inf)
+    live = torch.arange(len(found))
+    for t in scales:
+        rows = moves.take(live)
+        scores = frame.scores(rows.times(torch.full_like(rows.square, t)))
+        hit = fooled(scores, y_of(problem, rows))
+        found[live[hit]] = t
+        live = live[~hit]
+        if not len(live):
+            break
+    return found
+
+
+def grid(frame: Frame) -> int:
+    """Lengths at which a start is tried."""
+    return CHEAP if isinstance(frame, NeuronFrame) else DEAR
+
+
+def first(point: Tensor, length: Tensor, count: int) -> Tensor:
+    """Rows of the `count` shortest lengths of each point, grouped by point."""
+    order = length.argsort(stable=True)
+    order = order[point[order].argsort(stable=True)]
+    grouped = point[order]
+    begin = torch.searchsorted(grouped, grouped, right=False)
+    return order[torch.arange(len(order)) - begin < count]
+
+
+def shortest(problem: Problem, frame: Frame, moves: Moves) -> Moves:
+    """The fooling perturbation of each point whose edge on its own ray is nearest."""
+    low, high = torch.zeros_like(moves.square), torch.ones_like(moves.square)
+    if len(moves.point) > len(moves.point.unique()):
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            hit = fooled(frame.scores(moves.times(middle)), y_of(problem, moves))
+            low, high = torch.where(hit, low, middle), torch.where(hit, middle, high)
+    return moves.take(first(moves.point, high * frame.length(moves), 1))
+
+
+def y_of(problem: Problem, moves: Moves) -> Tensor:
+    """Labels of rows."""
+    return problem.y[moves.point]
