@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test check format bench clean
 
 demo: .venv/.ready
-	@$(BIN)/unmix reproduce averaging --quick; status=$$?; \
+	@$(BIN)/unmix reproduce --all --quick; status=$$?; \
 	if [ $$status -eq 1 ]; then echo "note: a refuted claim is a result; the report says which"; \
 	elif [ $$status -ne 0 ]; then exit $$status; fi
 

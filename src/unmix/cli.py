@@ -139,13 +139,17 @@ def fetch(
 
 @app.command()
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Name of a paper.")],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="Name of a paper.")] = "",
     only: Annotated[
         str | None, typer.Argument(metavar="FIGURE|CLAIM", help="One figure or claim.")
     ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every paper, on one page.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Quick size (the default).")] = False,
     full: Annotated[
         bool, typer.Option("--paper", help="Paper size: more seeds and rungs.")
+    ] = False,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Say what it would cost, and start nothing.")
     ] = False,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the report.")] = Path(
         "report"
@@ -166,34 +170,44 @@ def reproduce(
     """
     if quick and full:
         raise SpecError("--quick and --paper exclude each other", "give one of them")
-    source = catalog.load("papers", paper)
+    if every == bool(paper):
+        hint = "papers: " + ", ".join(catalog.names("papers"))
+        raise SpecError("expected the name of a paper or --all, and one only", hint)
+    size: Size = "paper" if full else "quick"
+    papers = [catalog.load("papers", p) for p in (catalog.names("papers") if every else [paper])]
     with _guarded():
         from unmix import showing
+        from unmix.campaign import Campaign, bad
         from unmix.experiment import pick_device
-        from unmix.report import page
         from unmix.reproduction import Means, Task
         from unmix.store import Store
         from unmix.terminal import progress
 
-        size: Size = "paper" if full else "quick"
-        if full:
+        store, means = Store(runs), Means(workers, threads, device)
+        if full and not estimate:
             # What cannot be had is told by the claims that need it.
             with suppress(DataError):
-                _fetch(source.datasets)
-        task = Task.of(source, only, size, Store(runs), Means(workers, threads, device))
+                _fetch(name for source in papers for name in source.datasets)
+        if only is not None:
+            work: Campaign | Task = Task.of(papers[0], only, size, store, means)
+        else:
+            work = Campaign(tuple(papers), size, store, means)
+        if estimate:
+            showing.forecasts(work.forecasts(), workers, json_)
+            return
         pick_device(device)
         for folder in (out, runs):
             asked.writable(folder)
         with progress("runs") as tell:
-            task.run(tell)
+            work.run(tell)
         with progress("verdicts") as tell:
-            result = task.judge(lambda done, total: tell(done, total, ""))
-        showing.verdicts(source, result.verdicts, json_)
+            told = work.sections(lambda done, total: tell(done, total, ""))
+        showing.sections(told, json_)
         if only is None:
-            showing.say(f"report: {page.write(out, [result.section()])}", json_)
+            showing.page_of(told, out, json_)
         else:
-            showing.figures(result.save_figures(out), result.not_drawn, json_)
-        raise typer.Exit(1 if result.bad else 0)
+            showing.figures(told, out, json_)
+        raise typer.Exit(1 if bad(told) else 0)
 
 
 @app.command()

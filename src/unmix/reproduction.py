@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 from unmix.claims import Claim, Verdict
 from unmix.errors import UnknownName, nearest
 from unmix.experiment import Run, using_threads
+from unmix.forecast import Forecast, forecast
 from unmix.papers.base import (
     Drawing,
     Evidence,
@@ -20,6 +20,8 @@ from unmix.papers.base import (
     verdict,
     verdicts,
 )
+from unmix.papers.beside import Predicted, predictions
+from unmix.papers.standing import Standing, standings
 from unmix.report import export, page
 from unmix.store import Store
 from unmix.sweep import Job, Progress, execute
@@ -55,17 +57,37 @@ class Task:
         return cls(paper, size, claims, figures, store, means or Means(), paper.settings(size))
 
     @property
+    def whole(self) -> bool:
+        """The whole paper, and not one claim or figure of it."""
+        return (self.claims, self.figures) == (self.paper.claims, self.paper.figures)
+
+    @property
     def needed(self) -> dict[str, Setting]:
         """The settings that the chosen claims and figures rest on and that exist at this size."""
         asked = [c.settings for c in self.claims] + [f.settings for f in self.figures]
+        if self.whole:
+            asked += [(prediction.setting,) for prediction in self.paper.predictions]
+            asked += [(contender.setting,) for contender in self.paper.contenders]
         names = dict.fromkeys(self._evidence().expand(tuple(s for group in asked for s in group)))
         known = {name: self.settings[name] for name in names if name in self.settings}
         return {name: setting for name, setting in known.items() if not setting.why_not}
 
+    @property
+    def jobs(self) -> list[Job]:
+        """Every run and attack that is needed."""
+        return [Job.of(s.experiment, s.attack) for s in self.needed.values()]
+
     def run(self, progress: Progress) -> None:
-        """Fill the store with every run and attack that is needed."""
-        jobs = [Job.of(s.experiment, s.attack) for s in self.needed.values()]
-        execute(self.store.root, jobs, progress=progress, **asdict(self.means))
+        """Fill the store with them."""
+        execute(self.store.root, self.jobs, progress=progress, **asdict(self.means))
+
+    def forecasts(self) -> dict[str, Forecast]:
+        """What filling it will cost."""
+        return {self.paper.name: forecast(self.store, self.jobs)}
+
+    def sections(self, tell: Callable[[int, int], None]) -> list[page.Section]:
+        """What the task came to, as the only section of a page."""
+        return [self.judge(tell).section()]
 
     def judge(self, tell: Callable[[int, int], None] = lambda done, total: None) -> Reproduction:
         """Judge the claims on the store's runs, draw the figures, keep verdicts with the runs."""
@@ -88,7 +110,9 @@ class Task:
                 drawings[entry.name] = self.paper.draw(entry, evidence)
             tell(done, total)
         self._annotate(evidence, verdicts)
-        return Reproduction(self, verdicts, drawings, not_drawn)
+        beside = predictions(self.paper, evidence) if self.whole else ()
+        rows = standings(self.paper, evidence) if self.whole else ()
+        return Reproduction(self, verdicts, drawings, not_drawn, beside, rows)
 
     def _evidence(self) -> Evidence:
         source = Source(
@@ -118,31 +142,30 @@ class Reproduction:
     """Verdicts and drawings of one task."""
 
     task: Task
-    verdicts: list[Verdict]
-    drawings: dict[str, Drawing]
-    not_drawn: dict[str, str]
-
-    @property
-    def bad(self) -> bool:
-        """Something was refuted or failed."""
-        return any(v.bad for v in self.verdicts)
+    verdicts: Sequence[Verdict]
+    drawings: Mapping[str, Drawing]
+    not_drawn: Mapping[str, str]
+    predictions: Sequence[Predicted] = ()
+    standings: Sequence[Standing] = ()
 
     def section(self) -> page.Section:
         paper, size = self.task.paper, self.task.size
         return page.Section(
             paper,
             self.verdicts,
-            self.drawings,
+            self.printed(),
             self.not_drawn,
+            predictions=self.predictions,
+            standings=self.standings,
             command=f"unmix reproduce {paper.name}",
             flags=f"--{size}",
             digests={n: s.experiment.digest() for n, s in self.task.needed.items()},
         )
 
-    def save_figures(self, folder: Path) -> list[Path]:
+    def printed(self) -> dict[str, export.Printed]:
         """Every drawing in every format."""
-        place = folder / "figures" / self.task.paper.name
-        return [path for name, d in self.drawings.items() for path in export.save(d, place, name)]
+        name = self.task.paper.name
+        return {entry: export.printed(d, entry, name) for entry, d in self.drawings.items()}
 
 
 def _chosen(paper: Paper, only: str | None) -> tuple[tuple[Claim, ...], tuple[FigureEntry, ...]]:

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from unmix.train.base import Stop
 
 if TYPE_CHECKING:
     from unmix.experiment import Run
+    from unmix.forecast import Forecast
     from unmix.store import Store
 
 # How a training ends that did not fail.
@@ -111,24 +112,56 @@ def measured(run: Run) -> dict[str, Any]:
 
 def verdicts(paper: Paper, found: Sequence[Verdict], as_json: bool) -> None:
     """The table of these verdicts, or the same as data."""
-    judged = {v.claim for v in found}
     if as_json:
-        _dump([r for r in tables.records(paper, found) if r["claim"] in judged])
+        _dump(_judged(paper, found))
         return
     if not found:
         return
+    judged = {v.claim for v in found}
     rows = [r.plain() for r in tables.rows(paper, found) if r.claim in judged]
     terminal.table(paper.title, tables.COLUMNS, rows)
     counts = {s: sum(v.status == s for v in found) for s in tables.STATUSES}
     terminal.say(", ".join(f"{n} {status}" for status, n in counts.items() if n))
 
 
-def figures(paths: Sequence[Path], not_drawn: Mapping[str, str], as_json: bool) -> None:
-    """Where the drawn figures are, and why others are not drawn."""
-    for path in paths:
-        say(f"figure: {path}", as_json)
-    for name, why in not_drawn.items():
-        say(f"figure {name} is not drawn: {why}", as_json)
+def sections(told: Sequence[page.Section], as_json: bool) -> None:
+    """The table of the verdicts of every section, or the same as data, in one list."""
+    if as_json:
+        _dump([r for s in told for r in _judged(s.paper, s.verdicts)])
+        return
+    for section in told:
+        verdicts(section.paper, section.verdicts, as_json=False)
+
+
+def page_of(told: Sequence[page.Section], out: Path, as_json: bool) -> None:
+    """Write the page of these sections, and say where it is."""
+    say(f"report: {page.write(out, told)}", as_json)
+
+
+def figures(told: Sequence[page.Section], out: Path, as_json: bool) -> None:
+    """Write what was drawn, say where it is, and why the rest is not drawn."""
+    for section in told:
+        for entry in section.drawn:
+            for path in section.drawings[entry.name].save(out / page.place(section)):
+                say(f"figure: {path}", as_json)
+        for name, why in section.not_drawn.items():
+            say(f"figure {name} is not drawn: {why}", as_json)
+
+
+def forecasts(known: Mapping[str, Forecast], workers: int, as_json: bool) -> None:
+    """What a reproduction would cost: each paper, and all of them on so many processes."""
+    if as_json:
+        _dump({name: asdict(one) for name, one in known.items()})
+        return
+    rows = [
+        [name, str(one.runs), str(one.runs - one.left), terminal.duration(one.seconds)]
+        for name, one in known.items()
+    ]
+    terminal.table("", ("paper", "runs", "done before", "CPU time left"), rows)
+    wall = sum(one.seconds for one in known.values()) / workers
+    processes = f"{workers} {'process' if workers == 1 else 'processes'}"
+    text = f"about {terminal.duration(wall)} on {processes}, to a factor of two or so"
+    terminal.line(f"{text}, and a fifth more for verdicts and figures")
 
 
 def say(text: str, as_json: bool) -> None:
@@ -160,6 +193,12 @@ def query(store: Store, sql: str, as_json: bool) -> None:
         _dump([dict(zip(columns, map(_cell, row), strict=True)) for row in rows])
     else:
         terminal.table("", columns, [[str(cell) for cell in row] for row in rows])
+
+
+def _judged(paper: Paper, found: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """Records of the claims that have a verdict."""
+    judged = {v.claim for v in found}
+    return [r for r in tables.records(paper, found) if r["claim"] in judged]
 
 
 def _sections(run: Run, store: Store) -> list[page.Section]:

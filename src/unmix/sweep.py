@@ -67,9 +67,9 @@ def execute(
     if workers < 1 or threads < 1:
         came = f"workers={workers}, threads={threads}"
         raise SpecError(f"expected at least one worker and one thread, got {came}")
-    store, loads = Store(store_root), _loads(_distinct(jobs))
+    store, loads = Store(store_root), _loads(distinct(jobs))
     try:
-        left = [load for load in loads if not all(_is_done(store, job) for job in load)]
+        left = [load for load in loads if not all(is_done(store, job) for job in load)]
         tally = _tally(loads, left, progress)
         if workers == 1 or len(left) < 2:
             _in_process(store, left, tally, device, threads)
@@ -123,7 +123,7 @@ def _loads(jobs: Sequence[Job]) -> list[Load]:
     return [tuple(by_digest[e.digest()] for e in group) for group in grouped]
 
 
-def _distinct(jobs: Iterable[Job]) -> list[Job]:
+def distinct(jobs: Iterable[Job]) -> list[Job]:
     """One job a digest, which attacks as each of them does."""
     table: dict[str, Job] = {}
     for job in jobs:
@@ -134,7 +134,7 @@ def _distinct(jobs: Iterable[Job]) -> list[Job]:
     return list(table.values())
 
 
-def _is_done(store: Store, job: Job) -> bool:
+def is_done(store: Store, job: Job) -> bool:
     run = store.find(job.experiment)
     if run is None:
         return False
@@ -171,15 +171,11 @@ def _in_process(
 def _in_pool(
     store: Store, loads: Sequence[Load], tally: _Tally, workers: int, device: str, threads: int
 ) -> None:
-    with _pool(workers, threads) as pool:
-        try:
-            futures = _submitted(pool, store, loads, device, threads)
-            for future in as_completed(futures):
-                future.result()
-                tally.finish(futures[future])
-        except BrokenProcessPool:
-            hint = "give it fewer workers; the same command goes on where this one stopped"
-            raise UnmixError("a worker died, probably for want of memory", hint) from None
+    with crew(workers, threads) as pool:
+        futures = _submitted(pool, store, loads, device, threads)
+        for future in as_completed(futures):
+            future.result()
+            tally.finish(futures[future])
 
 
 def _submitted(
@@ -191,7 +187,7 @@ def _submitted(
 ) -> dict[Future[None], Load]:
     """The longest first, so that no long job is left to one worker at the end."""
     futures = {}
-    with _deaf():
+    with deaf():
         for load in sorted(loads, key=lambda load: -_cost(load)):
             # As text: a spec may carry cached tensors, no business of another process.
             texts = [(job.experiment.to_json(), job.attacks) for job in load]
@@ -200,7 +196,7 @@ def _submitted(
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
+def deaf() -> Iterator[None]:
     """Ignore Ctrl-C for a moment: workers started in it ignore it as long as they live."""
     if threading.current_thread() is not threading.main_thread():
         # Only the main thread may say so; the workers of others learn it in `_prepare`.
@@ -214,7 +210,7 @@ def _deaf() -> Iterator[None]:
 
 
 @contextmanager
-def _pool(workers: int, threads: int) -> Iterator[ProcessPoolExecutor]:
+def crew(workers: int, threads: int) -> Iterator[ProcessPoolExecutor]:
     """Workers that die at once when this process leaves the block by an error, or dies itself."""
     context = get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
@@ -222,6 +218,9 @@ def _pool(workers: int, threads: int) -> Iterator[ProcessPoolExecutor]:
     try:
         yield pool
         pool.shutdown()
+    except BrokenProcessPool:
+        hint = "give it fewer workers; the same command goes on where this one stopped"
+        raise UnmixError("a worker died, probably for want of memory", hint) from None
     finally:
         writer.close()
         pool.shutdown(cancel_futures=True)

@@ -38,6 +38,14 @@ def line(text: str) -> None:
     sys.stdout.write(text.rstrip("\n") + "\n")
 
 
+def duration(seconds: float) -> str:
+    """A span of time in one unit, or two."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A table on stdout; a cell that is a status has its colour."""
     if title:

@@ -21,7 +21,8 @@ CHEAP = PAPER.claim("thm-d.1")
 
 def only(monkeypatch, claim: Claim) -> None:
     """Let the paper have this claim and one cheap figure, and nothing else."""
-    small = replace(PAPER, claims=(claim,), figures=(PAPER.figure("1"),))
+    nothing = {"predictions": (), "contenders": (), "findings": ()}
+    small = replace(PAPER, claims=(claim,), figures=(PAPER.figure("1"),), **nothing)
     monkeypatch.setattr(averaging, "PAPER", small)
     assert catalog.load("papers", "averaging") is small
 

@@ -26,7 +26,7 @@ def test_z_is_the_deviation_in_standard_errors_of_the_mean() -> None:
     assert str(beside) == "measured 1.15, predicted 1, z = 2.3"
 
 
-@pytest.mark.parametrize("values", [[2.0], [2.0, 2.0, 2.0]])
+@pytest.mark.parametrize("values", [[2.0], [2.0, 2.0, 2.0], [2.0, 2.0 + 4e-16, 2.0]])
 def test_there_is_no_z_without_a_spread(values: list[float]) -> None:
     beside = Beside(torch.tensor(values, dtype=torch.float64), 1.0, "why")
     assert math.isnan(beside.z)

@@ -7,6 +7,7 @@ import pytest
 from unmix.claims import Claim, Interval, Sample, Source, Verdict, judge, not_run
 from unmix.papers.base import Drawing, FigureEntry, Paper
 from unmix.papers.contents import Finding, Item
+from unmix.report.export import printed
 from unmix.report.page import Section
 from unmix.style import canvas, cosine_matrix, cosine_scale, label_ends
 
@@ -102,7 +103,10 @@ def section(paper: Paper, verdicts: list[Verdict], curve: Drawing, matrix: Drawi
     return Section(
         paper=paper,
         verdicts=verdicts,
-        drawings={"curve": curve, "matrix": matrix},
+        drawings={
+            "curve": printed(curve, "curve", "fake"),
+            "matrix": printed(matrix, "matrix", "fake"),
+        },
         command="unmix reproduce fake",
         flags="--quick",
         digests={"base": "0123abcd"},

@@ -12,6 +12,8 @@ from unmix.errors import UnmixError
 from unmix.experiment import Run
 from unmix.papers.base import AttackedBy, Evidence, Paper, Prediction, alone
 
+ROUNDING = 1e-12
+
 
 @dataclass(frozen=True)
 class Beside:
@@ -27,10 +29,13 @@ class Beside:
 
     @property
     def z(self) -> float:
-        """How many standard errors of the mean over replicas it lies above the prediction."""
-        if len(self.measured) < 2 or not (spread := float(self.measured.std())):
+        """How many standard errors of the mean over replicas it lies above the prediction; NaN
+        where replicas differ by no more than rounding, as those of a built net do."""
+        count, mean = len(self.measured), float(self.measured.mean())
+        spread = float(self.measured.std()) if count > 1 else 0.0
+        if spread <= ROUNDING * abs(mean):
             return math.nan
-        return float(self.measured.mean() - self.predicted) * len(self.measured) ** 0.5 / spread
+        return (mean - self.predicted) * count**0.5 / spread
 
     def __str__(self) -> str:
         words = f"measured {float(self.measured.mean()):.4g}, predicted {self.predicted:.4g}"
@@ -74,7 +79,7 @@ def predictions(paper: Paper, evidence: Evidence) -> Predictions:
     """Every prediction of a paper whose setting is at hand and that can be measured there."""
     found = []
     for prediction in paper.predictions:
-        if prediction.setting in evidence.settings:
+        if not evidence.why_not((prediction.setting,)):
             try:
                 beside = paper.take(prediction.measure, (prediction.setting,), evidence)
             except UnmixError:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
-from io import BytesIO
+from dataclasses import dataclass
+from io import BytesIO, StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree import ElementTree
 
@@ -14,6 +16,7 @@ import duckdb
 
 from unmix.errors import DataError
 from unmix.papers.base import Drawing
+from unmix.report.marks import marks
 from unmix.style import PAPER, ROLES, look
 
 FORMATS = ("svg", "png", "pdf", "csv", "parquet")
@@ -28,21 +31,42 @@ _VARIABLES = {pair[0]: f"var(--{role})" for role, pair in ROLES.items()}
 _VARIABLES |= {"#000000": "var(--ink)", "#ffffff": "var(--paper)"}
 
 
-def save(drawing: Drawing, folder: Path, name: str) -> list[Path]:
-    """Write `name` in every format of FORMATS; the numbers go beside the picture."""
+@dataclass(frozen=True)
+class Printed:
+    """A drawing in every format of FORMATS, and what a page needs of it.
+
+    `marks` are the points and cells of the picture with their numbers, for a reader's pointer.
+    """
+
+    name: str
+    caption: str
+    alt: str
+    svg: str
+    marks: list[dict[str, Any]]
+    files: Mapping[str, bytes]
+
+    def save(self, folder: Path) -> list[Path]:
+        """Write the files; the numbers go beside the picture."""
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [folder / f"{self.name}.{suffix}" for suffix in FORMATS]
+        for path, suffix in zip(paths, FORMATS, strict=True):
+            path.write_bytes(self.files[suffix])
+        return paths
+
+
+def printed(drawing: Drawing, name: str, prefix: str = "") -> Printed:
+    """The drawing as bytes and text; ids of the page's SVG start with `prefix` and the name."""
     _check(drawing.table, name)
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.{suffix}" for suffix in FORMATS]
-    for path in paths[:3]:
-        path.write_bytes(_picture(drawing, path.suffix[1:]))
-    _write_csv(drawing.table, paths[3])
-    _write_parquet(drawing.table, paths[4])
-    return paths
+    files = {suffix: _picture(drawing, suffix) for suffix in FORMATS[:3]}
+    files |= {"csv": _csv(drawing.table), "parquet": _parquet(drawing.table)}
+    root = re.sub(r"[^A-Za-z0-9-]", "-", f"{prefix}-{name}" if prefix else name)
+    svg = inline_svg(files["svg"], drawing.alt, root)
+    return Printed(name, drawing.caption, drawing.alt, svg, marks(drawing.canvas), files)
 
 
-def inline_svg(drawing: Drawing, prefix: str) -> str:
-    """The figure as an <svg> for a page; its ids start with `prefix`, its colours are variables."""
-    root = ElementTree.fromstring(_picture(drawing, "svg"))
+def inline_svg(picture: bytes, alt: str, prefix: str) -> str:
+    """An SVG file as an <svg> for a page: ids start with `prefix`, colours are variables."""
+    root = ElementTree.fromstring(picture)
     for parent in list(root.iter()):
         for child in list(parent):
             # Matplotlib's <style> selects `*`, which on a page means the whole page.
@@ -50,7 +74,7 @@ def inline_svg(drawing: Drawing, prefix: str) -> str:
                 parent.remove(child)
     for element in root.iter():
         _adapt(element, prefix)
-    _describe(root, drawing.alt, prefix)
+    _describe(root, alt, prefix)
     return ElementTree.tostring(root, encoding="unicode")
 
 
@@ -115,23 +139,26 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _write_csv(table: Mapping[str, list[Any]], path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(table)
-        writer.writerows([_plain(v) for v in row] for row in zip(*table.values(), strict=True))
+def _csv(table: Mapping[str, list[Any]]) -> bytes:
+    stream = StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(table)
+    writer.writerows([_plain(v) for v in row] for row in zip(*table.values(), strict=True))
+    return stream.getvalue().encode()
 
 
-def _write_parquet(table: Mapping[str, list[Any]], path: Path) -> None:
+def _parquet(table: Mapping[str, list[Any]]) -> bytes:
     """Typed columns through DuckDB; one thread, so that the row order is the table's."""
     columns = {name: [_plain(v) for v in values] for name, values in table.items()}
     select = ", ".join(
         f"unnest(?::{_sql_type(values)}[]) AS {_quoted(name)}" for name, values in columns.items()
     )
-    with duckdb.connect(config={"threads": 1}) as database:
+    with TemporaryDirectory() as folder, duckdb.connect(config={"threads": 1}) as database:
+        path = Path(folder) / "figure.parquet"
         database.execute(f"CREATE TABLE figure AS SELECT {select}", list(columns.values()))
         target = str(path).replace("'", "''")
         database.execute(f"COPY figure TO '{target}' (FORMAT parquet)")
+        return path.read_bytes()
 
 
 def _quoted(name: str) -> str:

@@ -14,7 +14,9 @@ from markupsafe import Markup
 
 from unmix import __version__
 from unmix.claims import Verdict
-from unmix.papers.base import Drawing, FigureEntry, Paper
+from unmix.papers.base import FigureEntry, Paper
+from unmix.papers.beside import Predicted
+from unmix.papers.standing import Standing
 from unmix.report import coverage, export, latex, tables
 from unmix.report.signs import glyphs
 from unmix.style import css_variables
@@ -30,8 +32,10 @@ class Section:
 
     paper: Paper
     verdicts: Sequence[Verdict]
-    drawings: Mapping[str, Drawing] = field(default_factory=dict)
+    drawings: Mapping[str, export.Printed] = field(default_factory=dict)
     not_drawn: Mapping[str, str] = field(default_factory=dict)
+    predictions: Sequence[Predicted] = ()
+    standings: Sequence[Standing] = ()
     command: str = ""
     flags: str = ""
     digests: Mapping[str, str] = field(default_factory=dict)
@@ -73,7 +77,7 @@ def write(folder: Path, sections: Sequence[Section]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for section in sections:
         for entry in section.drawn:
-            export.save(section.drawings[entry.name], folder / _place(section), entry.name)
+            section.drawings[entry.name].save(folder / place(section))
     records = [r for s in sections for r in tables.records(s.paper, s.verdicts)]
     text = json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False)
     _write(folder / "verdicts.json", text + "\n")
@@ -115,8 +119,8 @@ def _view(section: Section) -> dict[str, Any]:
         "coverage": lines,
         "covered": coverage.counts(lines),
         "unmeasured": [row for row in table if row.status == "not-run"],
-        "figures": [(entry, *_figure(section, entry)) for entry in section.drawn],
-        "place": _place(section),
+        "figures": [(entry, section.drawings[entry.name]) for entry in section.drawn],
+        "place": place(section),
     }
 
 
@@ -130,13 +134,8 @@ def _findings(section: Section) -> list[Found]:
     ]
 
 
-def _figure(section: Section, entry: FigureEntry) -> tuple[Drawing, Markup]:
-    drawing = section.drawings[entry.name]
-    prefix = f"{section.paper.name}-{entry.name}".replace(".", "-")
-    return drawing, Markup(export.inline_svg(drawing, prefix))
-
-
-def _place(section: Section) -> str:
+def place(section: Section) -> str:
+    """Folder of a section's figures, as seen from the page."""
     return f"figures/{section.paper.name}"
 
 
@@ -154,7 +153,7 @@ def _latex(sections: Sequence[Section]) -> str:
 
 
 def _plate(section: Section, entry: FigureEntry) -> latex.Plate:
-    path = f"{_place(section)}/{entry.name}.pdf"
+    path = f"{place(section)}/{entry.name}.pdf"
     # The title often holds the paper's own figure number; LaTeX puts its own in front.
     caption = f"{section.drawings[entry.name].caption} ({entry.title})"
     return latex.Plate(path, f"{section.paper.name}-{entry.name}", caption)

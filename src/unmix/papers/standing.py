@@ -1,0 +1,76 @@
+"""Nets beside nets, across papers: accuracy, robustness and mixing of each, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from unmix.claims import confidence
+from unmix.errors import DataError, UnmixError
+from unmix.papers.base import Contender, Evidence, Paper
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over replicas with its interval, or the reason why there is none."""
+
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A net and its training: radii as a share of the best possible one, features a neuron."""
+
+    paper: str
+    title: str
+    setting: str
+    run: str
+    replicas: int
+    accuracy: Estimate
+    attacked: Estimate
+    features: Estimate
+    closest: Estimate
+
+
+def standings(paper: Paper, evidence: Evidence) -> list[Standing]:
+    """A row for each contender of a paper whose setting is at hand."""
+    at_hand = [c for c in paper.contenders if not evidence.why_not((c.setting,))]
+    return [_standing(paper, contender, evidence) for contender in at_hand]
+
+
+def _standing(paper: Paper, contender: Contender, evidence: Evidence) -> Standing:
+    name = contender.setting
+    run = evidence.run(name)
+    return Standing(
+        paper.name,
+        contender.title,
+        name,
+        run.experiment.digest(),
+        run.replicas,
+        _estimate(lambda: run.classifier.accuracy(run.test_batch)),
+        _estimate(lambda: _attacked(evidence, name)),
+        _estimate(lambda: evidence.probe(name, "mixtures")["features"]),
+        _estimate(lambda: evidence.probe(name, "mixtures")["closest"]),
+    )
+
+
+def _attacked(evidence: Evidence, setting: str) -> Tensor:
+    """Mean radius of the strongest attack over the best possible one: from above."""
+    best = evidence.run(setting).data.best_radius
+    if best is None:
+        raise DataError("nobody knows the best possible radius on these data")
+    return evidence.attacked(setting).smallest.mean(1) / best
+
+
+def _estimate(values: Callable[[], Tensor]) -> Estimate:
+    try:
+        found = [float(v) for v in values()]
+    except UnmixError as error:
+        return Estimate(why_not=error.message)
+    low, high = confidence(found)
+    return Estimate(sum(found) / len(found), low, high)
