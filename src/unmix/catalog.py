@@ -240,6 +240,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.attacks.directions:NearestOpposite",
             "towards each centre of the other label (the decoupling direction)",
         ),
+        "label-direction": Entry(
+            "unmix.attacks.directions:LabelDirection",
+            "-y M w*, the universal perturbation of sparse codes (purification, Thm E.1)",
+        ),
         "other-means": Entry(
             "unmix.attacks.directions:OtherMeans",
             "towards the mean of the points of each other label",
@@ -252,6 +256,9 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "pgd": Entry(
             "unmix.attacks.gradient:PGD",
             "projected gradient steps on the margin from closed forms and random points",
+        ),
+        "square": Entry(
+            "unmix.attacks.blackbox:Square", "random blocks of coordinates, no gradient at all"
         ),
         "apgd": Entry("unmix.attacks.gradient:APGD", "the same with momentum and adapted steps"),
         "random": Entry(

@@ -6,11 +6,18 @@ import pytest
 import torch
 
 from lab import still
-from unmix.attacks.directions import AverageDirection, NearestOpposite, RandomDirections
+from unmix.attacks.directions import (
+    AverageDirection,
+    LabelDirection,
+    NearestOpposite,
+    RandomDirections,
+)
 from unmix.attacks.problem import REACH, Problem, problems
 from unmix.attacks.threat import Threat
 from unmix.data.clusters import Clusters
+from unmix.data.sparse_code import SparseCode
 from unmix.nets.constructed import FeatureAveraging, FeatureDecoupling
+from unmix.nets.symmetric import Symmetric
 
 
 def problem(run, r: int = 0) -> Problem:
@@ -72,3 +79,27 @@ def test_nothing_is_followed_beyond_its_reach(attack) -> None:
     positive = run.test_batch.y[0] > 0
     assert found.radius[positive].isinf().all()
     assert found.radius[~positive].max() <= REACH * data.unit * (1 + 1e-9)
+
+
+def test_the_universal_direction_of_sparse_codes_lowers_the_label_score() -> None:
+    data = SparseCode(d=30, k=4.0)
+    run = still(Symmetric(m=30, initial="pure"), data, test=12)
+    held = LabelDirection().judged(problem(run), ())
+    u = data.dictionary([0])[0] @ data.label_vector([0])[0]
+    found = held.radius.isfinite() & (held.radius > 0)
+    assert found.any()
+    cosine = held.delta[found] @ u / (u.norm() * held.radius[found])
+    torch.testing.assert_close(cosine, -run.test_batch.y[0][found])
+    moved = run.test_batch.x + held.delta
+    assert (run.classifier.predict(moved)[0] != run.test_batch.y[0])[found].all()
+
+
+@pytest.mark.parametrize("norm", ["linf", "l1"])
+def test_in_other_norms_a_direction_is_tried_as_its_steepest_step_too(norm: str) -> None:
+    run = still(FeatureAveraging(), NOISY, test=6)
+    (mine,) = problems(run, Threat(norm=norm), 1.0, 6)
+    plain, steep = AverageDirection().tried(mine)
+    lengths = mine.threat.length(torch.cat([plain, steep]))
+    torch.testing.assert_close(lengths, torch.ones(12, dtype=torch.float64))
+    u = -run.test_batch.y[0].unsqueeze(1) * (NOISY.signs @ run.centres[0])
+    assert ((steep * u).sum(1) >= (plain * u).sum(1)).all()

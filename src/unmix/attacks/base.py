@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from unmix.attacks.flags import flags
 from unmix.attacks.objectives import fooled
 from unmix.attacks.problem import Problem, problems
 from unmix.attacks.threat import Threat
@@ -196,8 +197,9 @@ def carried_out(
     if not found[0]:
         came = ", ".join(a.name for a in attacks)
         raise AttackError(f"none of these attacks fits the data and the threat: {came}")
+    told = flags(made, grid, found[0], found[1], unverified)
     threat = made[0].threat
-    return Attacked(grid, tuple(found[0]), found[0], found[1], unit, unverified, threat)
+    return Attacked(grid, tuple(found[0]), found[0], found[1], unit, unverified, threat, told)
 
 
 def broken(radius: Float[Tensor, "R n"], radii: Sequence[float]) -> Bool[Tensor, "R E n"]:

@@ -22,6 +22,7 @@ from torch import Tensor
 from unmix.attacks.base import Attack, Found
 from unmix.attacks.problem import Problem
 from unmix.data.clusters import Clusters
+from unmix.data.sparse_code import SparseCode
 
 # Numbers in the directions that are followed at a time.
 ROOM = 2**22
@@ -87,6 +88,23 @@ class NearestOpposite(Direction):
         return [(mu[j] - own) * (y != data.signs[j]).unsqueeze(1) for j in range(data.k)]
 
 
+class LabelDirection(Direction):
+    """-y M w*: the universal perturbation of sparse codes (feature purification, Thm 5.1c, E.1).
+
+    The paper has the sign twice; x + delta with delta = -y c M w* is what lowers y <M w*, x>.
+    """
+
+    kind: Literal["label-direction"] = "label-direction"
+
+    def applies(self, problem: Problem) -> bool:
+        return isinstance(problem.data, SparseCode)
+
+    def directions(self, problem: Problem) -> Sequence[Float[Tensor, "n d"]]:
+        seeds, y = [problem.seed], problem.batch.y[0].double()
+        u = problem.data.dictionary(seeds)[0] @ problem.data.label_vector(seeds)[0]
+        return [-y.unsqueeze(1) * u]
+
+
 class OtherMeans(Direction):
     """Towards the mean of the points of each other label: known of any data."""
 
@@ -116,5 +134,5 @@ class RandomDirections(Direction):
 
 def known(problem: Problem) -> list[Float[Tensor, "n d"]]:
     """Unit directions of every closed form that applies: starts of the other attacks."""
-    members: list[Direction] = [AverageDirection(), NearestOpposite(), OtherMeans()]
+    members = (AverageDirection(), NearestOpposite(), LabelDirection(), OtherMeans())
     return [u for m in members if m.applies(problem) for u in m.tried(problem)]

@@ -62,7 +62,7 @@ class AutogradTarget(ABC):
 
 @dataclass(frozen=True)
 class ReplicaTarget(AutogradTarget):
-    """One replica of a trained net that gives `scores` [1 n C] of points [1 n *shape]."""
+    """One replica of a trained net that gives `outputs` [1 n C] of points [1 n *shape]."""
 
     classifier: Any = None
 
@@ -70,7 +70,7 @@ class ReplicaTarget(AutogradTarget):
     def of(cls, classifier: Any, shape: tuple[int, ...]) -> ReplicaTarget:
         some = next(iter(classifier.params.values()))
         return cls(
-            lambda x: classifier.scores(x.unsqueeze(0))[0],
+            lambda x: classifier.outputs(x.unsqueeze(0))[0],
             shape,
             some.dtype,
             some.device,

@@ -26,6 +26,9 @@ from unmix.attacks.objectives import Loss, fooled, objective
 from unmix.attacks.problem import Problem
 from unmix.attacks.starts import Starts, shortest, y_of
 
+# Numbers in the perturbations that are moved at a time.
+ROOM = 2**16
+
 
 class FGM(Attack):
     """delta = -radius times the steepest unit step of the margin; 0 where |grad|_q < zero.
@@ -73,17 +76,27 @@ class Descent(Attack):
         starts = self._starts(problem, frame)
         best, found = frame.still(problem.todo), torch.zeros(len(problem.x), dtype=torch.bool)
         row = torch.cumsum(problem.right, 0) - 1
-        for radius in (r for r in radii if r > 0):
-            live = starts.take((~found & (problem.safe <= radius))[starts.point])
-            if not len(live.point):
+        grid = [r for r in radii if r > 0]
+        # Small problems take several radii at a time: there calls cost more than numbers.
+        together = max(1, ROOM // max(starts.dz.numel(), 1))
+        for first in range(0, len(grid), together):
+            live, eps = self._live(problem, starts, grid[first : first + together], found)
+            if not len(eps):
                 continue
-            eps = torch.full_like(live.square, radius)
             hit, where = self.descend(problem, frame, live.times(eps), eps)
             done = shortest(problem, frame, where.take(hit))
             best = best.replaced(row[done.point], done)
             found[done.point] = True
         done = best.take(found[best.point])
         return scattered(problem, done.point, frame.lift(done))
+
+    def _live(
+        self, problem: Problem, starts: Moves, radii: Sequence[float], found: Tensor
+    ) -> tuple[Moves, Tensor]:
+        """Starts at each radius, of points that are not yet fooled and may be fooled there."""
+        parts = [starts.take((~found & (problem.safe <= r))[starts.point]) for r in radii]
+        sizes = [torch.full_like(p.square, r) for p, r in zip(parts, radii, strict=True)]
+        return Moves.joined(parts), torch.cat(sizes)
 
     def _starts(self, problem: Problem, frame: Frame) -> Moves:
         """The clean point; the closed forms and random directions that fool first; random ones."""

@@ -35,6 +35,8 @@ SMALLEST_SHARE, GAIN = 1 / 40, 1e-6
 # Restarts lie aside by these shares of the length, and meet the boundary at these of their own.
 ASIDE = (0.3, 0.6, 1.0, 1.5)
 NEAR = tuple(0.3 + 0.1 * i for i in range(16))
+# Where every evaluation is a pass through a net, this many times fewer starts are pursued.
+THRIFT = 4
 # Where ties fool, the margin is flat beyond its edge; slopes are taken this much before it.
 INSIDE = 1e-6
 # Evaluations that bring a trial back to the boundary: with a normal form, and without.
@@ -74,7 +76,8 @@ class MinimumNorm(Attack):
         """Crossings worth pursuing, several a point."""
         point = problem.todo
         every = [self._newton(problem, frame, point, rival) for rival in self._rivals(problem)]
-        every.append(Starts.of(problem, frame, self.draws, "min-norm").crossings)
+        thrift = 1 if isinstance(frame, NeuronFrame) else THRIFT
+        every.append(Starts.of(problem, frame, self.draws // thrift, "min-norm").crossings)
         found = Moves.joined(every)
         length = frame.length(found)
         shortest = torch.full_like(problem.x[:, 0], torch.inf, dtype=length.dtype)
@@ -82,7 +85,8 @@ class MinimumNorm(Attack):
         # A crossing on a grid may be one grid step too long.
         slack = problem.reach / grid(frame)
         found = found.take(length <= self.keep * shortest[found.point] + slack)
-        return found.take(first(found.point, frame.length(found), self.starts))
+        count = max(1, self.starts // thrift)
+        return found.take(first(found.point, frame.length(found), count))
 
     def shortened(self, problem: Problem, frame: Frame, best: Moves) -> Moves:
         """Projections until no row gains; rows stay on the side that is fooled."""

@@ -5,7 +5,7 @@ Replicas share nothing, so each is a problem of its own and agrees with a lone r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -95,8 +95,9 @@ class Problem:
     @cached_property
     def frame(self) -> Frame:
         """Where perturbations are searched."""
-        target = self.searched
-        if self.threat.norm == "l2" and self.threat.box is None and isinstance(target, FormTarget):
+        target, threat = self.searched, self.threat
+        free = threat.norm == "l2" and threat.box is None
+        if free and isinstance(target, FormTarget) and len(target.w) <= target.w.shape[1]:
             return NeuronFrame.of(target, self.x.to(target.dtype))
         return self.inputs
 
@@ -204,15 +205,15 @@ def problems(run: Run, threat: Threat, largest: float, points: int) -> list[Prob
 
 
 def target_of(classifier: Any, shape: tuple[int, ...]) -> Target:
-    """A classifier of one replica: its normal form, its own target, or its scores."""
+    """A classifier of one replica: its own target, its normal form, or its outputs."""
     if hasattr(classifier, "target"):
         own: Target = classifier.target()
         return own
     if hasattr(classifier, "form"):
         return FormTarget.of(classifier.form)
-    if hasattr(classifier, "scores"):
+    if hasattr(classifier, "outputs"):
         return ReplicaTarget.of(classifier, shape)
-    came = f"{type(classifier).__name__} has neither a normal form nor scores to attack"
+    came = f"{type(classifier).__name__} has neither a normal form nor outputs to attack"
     raise AttackError(came)
 
 
@@ -239,5 +240,6 @@ def module_problem(
 
 
 def replica(batch: Batch, r: int) -> Batch:
-    """One row of a batch, with all that its class knows."""
-    return replace(batch, **{f.name: getattr(batch, f.name)[r : r + 1] for f in fields(batch)})
+    """One row of a batch: points, labels and what they were drawn from."""
+    rows = slice(r, r + 1)
+    return Batch(batch.x[rows], batch.y[rows], batch.cluster[rows])

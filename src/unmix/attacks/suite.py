@@ -10,7 +10,13 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from unmix.attacks.base import Attack, Attacked, attack, carried_out, checked
-from unmix.attacks.directions import AverageDirection, NearestOpposite, OtherMeans, RandomDirections
+from unmix.attacks.directions import (
+    AverageDirection,
+    LabelDirection,
+    NearestOpposite,
+    OtherMeans,
+    RandomDirections,
+)
 from unmix.attacks.gradient import FGM, PGD
 from unmix.attacks.minimum import MinimumNorm
 from unmix.attacks.problem import module_problem
@@ -35,7 +41,7 @@ class Suite(Spec):
     @property
     def members(self) -> tuple[Attack, ...]:
         """Those that do not fit the data are left out when it comes to it."""
-        closed = (AverageDirection(), NearestOpposite(), OtherMeans())
+        closed = (AverageDirection(), NearestOpposite(), LabelDirection(), OtherMeans())
         return *closed, self.minimum, self.pgd, FGM()
 
     @property
