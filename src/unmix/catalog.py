@@ -210,6 +210,24 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.probes.sparsity:sparsity",
             "Lasso reconstruction with random, clean and robust features (purification, Fig 12)",
         ),
+        "reference-distance": Entry(
+            "unmix.probes.reference_distance:reference_distance",
+            "sup over the sphere of |c f - F| or |c f - F^(p)| (pReLU, Algorithm 1)",
+        ),
+        "alignment-field": Entry(
+            "unmix.probes.alignment_field:alignment_field",
+            "x^(p)(w), which turns neurons while outputs are small (pReLU, Lemma 1)",
+        ),
+        "invariants": Entry(
+            "unmix.probes.invariants:invariants",
+            "drift of v^2 - |w|^2, degree in the parameters, flipped signs (pReLU, section 2)",
+        ),
+        "phases": Entry(
+            "unmix.probes.phases:phases", "ends of the alignment and the fitting phase"
+        ),
+        "spectrum": Entry(
+            "unmix.probes.spectrum:spectrum", "stable ranks of hidden features and weights"
+        ),
         "assumptions": Entry(
             "unmix.probes.assumptions:assumptions",
             "which conditions of the theorems a run meets, and by what factor",
