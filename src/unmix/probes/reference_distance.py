@@ -47,8 +47,8 @@ class Search:
 
     fit: Literal["sphere", "data"] = "sphere"
     starts: Literal["sphere", "anchors"] = "anchors"
-    random: int = 24
-    steps: int = 60
+    random: int = 12
+    steps: int = 40
     first: float = 0.3
     last: float = 0.003
 

@@ -30,6 +30,8 @@ COLUMNS = (
 )
 # Pruning before the fit loses clusters that are still to be learned.
 FITTED = 0.05
+# Shorter steps (of the whole time) are of no use: an overflow does not go away.
+SHORTEST = 1e-15
 # |f| = 1 ends the alignment phase.
 ESCAPED = 1.0
 # An event is found to this power of two of a step.
@@ -141,7 +143,8 @@ class Integral:
             dt = left if dt > 0.99 * left else dt
             step = attempt(self.field, self.now, self.motion, dt)
             self.evaluations += EVALUATIONS
-            if not math.isfinite(step.error):
+            # An overflow on the way says that the step was too long; one at its start stays.
+            if not math.isfinite(self.motion.fastest) or dt < SHORTEST * self.times[-1]:
                 advice = "lower train.tolerance, or check the data and the initial weights"
                 self._finish("diverged", self.t, self.motion.f, advice)
                 return None

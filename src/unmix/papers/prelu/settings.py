@@ -26,10 +26,10 @@ from unmix.train.reduced_flow import ReducedFlow
 SEEDS = tuple(range(5))
 K, POSITIVE = 10, 6
 WIDE = {"d": 1000, "h": 2000, "n": 20_000}
-SMALL = {"d": 100, "h": 200, "n": 1000}
+SMALL = {"d": 100, "h": 200, "n": 2000}
 # Section 5.1: rate 0.2, batches of 100. The text's 2e5 "epochs" are 80 200 steps in its code.
 RATE, BATCH = 0.2, 100
-STEPS = {"quick": 3000, "paper": 80_200}
+STEPS = {"quick": 4000, "paper": 80_200}
 TIME = RATE * STEPS["paper"]
 # Read literally: 2e5 epochs of n/100 steps each.
 LITERAL = RATE * 2e5 * WIDE["n"] / BATCH

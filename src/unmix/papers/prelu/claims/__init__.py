@@ -1,5 +1,10 @@
-"""Every statement of the paper, section by section, in its corrected form."""
+"""Every measurable statement of the paper, section by section, in its corrected form."""
 
-from unmix.papers.prelu.claims import training
+from unmix.papers.prelu.claims import alignment, beyond, classifiers, training
 
-CLAIMS = (*training.CLAIMS,)
+CLAIMS = (
+    *classifiers.CLAIMS,
+    *training.CLAIMS,
+    *alignment.CLAIMS,
+    *beyond.CLAIMS,
+)
