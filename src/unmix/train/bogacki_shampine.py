@@ -7,6 +7,7 @@ a kink, and the largest error over all of them would cut the step without end.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -70,7 +71,9 @@ def longest(motion: Motion) -> float:
 
 
 def next_step(dt: float, error: float, tolerance: float) -> float:
-    """The step that the error of the last one recommends."""
+    """The step that the error of the last one recommends; the least one after an overflow."""
+    if not math.isfinite(error):
+        return dt * SHRINK
     factor = SAFETY * (tolerance / error) ** (1 / 3) if error > 0 else GROW
     return dt * min(GROW, max(SHRINK, factor))
 

@@ -1,4 +1,4 @@
-"""Beyond the paper: invariants, readings, SGD beside flow, times and margins beside closed forms."""
+"""Beyond the paper: invariants, readings, SGD beside the flow, times and margins by closed forms."""
 
 from unmix.papers.prelu.claims.base import NONE, REDUCED, SMALL, claim, within
 

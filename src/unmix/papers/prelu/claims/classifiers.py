@@ -9,7 +9,7 @@ PERCENT = within(0.99, 1.01)
 REALISED = tuple(
     claim(
         f"realise-{name}",
-        f"{shown} is a pReLU net of any disjoint groups of neurons and any lam (largest difference)",
+        f"{shown} is a pReLU net of any groups of neurons and any lam (largest difference)",
         "Claim 3.1",
         "identity",
         EXACT,

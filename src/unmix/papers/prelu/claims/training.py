@@ -5,9 +5,7 @@ from unmix.papers.prelu.claims.base import ALL, NONE, REDUCED, SMALL, claim, wit
 AVERAGING = "p = 1: the net is near F, up to scale"
 SUBCLASSES = "p = {p}: the net is near F^({p}), up to scale"
 SEARCH = "<< 1 read as at most 0.1; Algorithm 1 with centres and class means among its starts"
-NOISE = (
-    tuple(f",alpha={a}" for a in ("0.01",)) + ("",) + tuple(f",alpha={a}" for a in ("0.2", "0.3"))
-)
+NOISE = (",alpha=0.01", "", ",alpha=0.2", ",alpha=0.3")
 
 CONJECTURE = (
     claim(
