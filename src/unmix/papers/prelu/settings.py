@@ -12,6 +12,8 @@ import math
 
 import numpy as np
 
+from unmix.attacks.gradient import PGD
+from unmix.attacks.suite import AttackPlan, SuiteL2
 from unmix.data.clusters import Clusters
 from unmix.experiment import Experiment, Samples
 from unmix.nets.prelu import PReLU
@@ -34,11 +36,14 @@ TIME = RATE * STEPS["paper"]
 # Read literally: 2e5 epochs of n/100 steps each.
 LITERAL = RATE * 2e5 * WIDE["n"] / BATCH
 ALPHAS = {
-    "quick": (0.01, 0.2, 0.3),
-    "paper": tuple(sorted({*np.linspace(0.01, 0.3, 15).round(4).tolist(), 0.2})),
+    "quick": (0.01, 0.3),
+    "paper": tuple(np.linspace(0.01, 0.3, 15).round(4).tolist()),
 }
 # Powers of the ladders, at the two starts; 1 and 3 are the paper's.
-GAUSSIAN, BALANCED = (1, 2, 3, 4, 5, 6), (1, 3, 4, 5, 6, 8)
+GAUSSIAN = {"quick": (1, 2, 3, 4, 6), "paper": (1, 2, 3, 4, 5, 6)}
+BALANCED = {"quick": (3, 4, 6, 8), "paper": (3, 4, 5, 6, 8)}
+POINTS = {"quick": 20, "paper": 100}
+RADII = tuple(round(0.05 * i, 2) for i in range(1, 21))
 EPSILONS = (1e-2, 1e-3, 1e-4, 1e-6)
 
 
@@ -51,6 +56,11 @@ def settings(size: Size) -> dict[str, Setting]:
 def mixture(k: int, positive: int, d: int, alpha: float = 0.1) -> Clusters:
     """The paper's distribution: unit centres, noise N(0, alpha^2/D I)."""
     return Clusters(k=k, d=d, sigma=alpha, scale="unit", positive=tuple(range(positive)))
+
+
+def plan(size: Size) -> AttackPlan:
+    """Fig 2e: l2, radii up to 1, where centres of two labels are sqrt(2) apart."""
+    return AttackPlan(SuiteL2(pgd=PGD(restarts=4)), RADII, POINTS[size])
 
 
 def _experiment(data: Clusters, net: Spec, train: Spec, n: int, test: int = 100) -> Experiment:
@@ -75,10 +85,8 @@ def _trained(size: Size) -> dict[str, Setting]:
     for p in (1, 3):
         net, data = PReLU(p=p, h=shape["h"]), mixture(K, POSITIVE, shape["d"])
         sgd_run = _experiment(data, net, sgd, shape["n"])
-        table[f"sgd-p={p}"] = Setting(sgd_run)
+        table[f"sgd-p={p}"] = Setting(sgd_run, plan(size))
         table[f"flow-p={p}"] = Setting(_experiment(data, net, flow, shape["n"]))
-        more = mixture(20, 8, shape["d"])
-        table[f"flow-K20-p={p}"] = Setting(_experiment(more, net, flow, shape["n"]))
     return table
 
 
@@ -86,9 +94,9 @@ def _reduced(size: Size) -> dict[str, Setting]:
     """Fig 2a and 5a over the noise, and the ladder of powers, at the paper's D, h and T."""
     n = WIDE["n"] if size == "paper" else 2000
     table = {}
-    for p in GAUSSIAN:
+    for p in GAUSSIAN[size]:
         table[f"reduced-p={p}"] = Setting(_wide(mixture(K, POSITIVE, WIDE["d"]), p, n))
-    for p in BALANCED:
+    for p in BALANCED[size]:
         start = _wide(mixture(K, POSITIVE, WIDE["d"]), p, n).with_("net.initial=balanced")
         table[f"balanced-p={p}"] = Setting(start)
     for p in (1, 3):
@@ -104,17 +112,22 @@ def _wide(data: Clusters, p: float, n: int) -> Experiment:
 
 
 def _readings(size: Size) -> dict[str, Setting]:
-    """What text and code leave open, one change at a time, from the reduced flow and the flow."""
-    n = WIDE["n"] if size == "paper" else 2000
-    wide, table = {p: _wide(mixture(K, POSITIVE, WIDE["d"]), p, n) for p in (1, 3)}, {}
+    """What text and code leave open, one change at a time, on the reduced flow."""
+    shape = SMALL if size == "quick" else WIDE
+    n, data = shape["n"], mixture(K, POSITIVE, shape["d"])
+    table: dict[str, Setting] = {}
     for p in (1, 3):
-        table[f"epochs-literal-p={p}"] = Setting(wide[p].with_(f"train.time={LITERAL}"))
-        table[f"logistic-p={p}"] = Setting(wide[p].with_("train.loss=logistic"))
-        table[f"even-p={p}"] = Setting(wide[p].with_("data.sizes=balanced"))
-        summed = wide[p].with_("train.reduction=sum", f"train.time={TIME / n}")
-        table[f"sum-p={p}"] = Setting(summed)
-        escaped = wide[p].with_("train.until_output=1.0")
-        table[f"escaped-p={p}"] = Setting(escaped)
+        base = _experiment(data, PReLU(p=p, h=shape["h"]), ReducedFlow(time=TIME), n)
+        table[f"mean-p={p}"] = Setting(base)
+        changes = {
+            "epochs-literal": (f"train.time={LITERAL}",),
+            "logistic": ("train.loss=logistic",),
+            "from-balanced": ("net.initial=balanced",),
+            "even": ("data.sizes=balanced",),
+            "sum": ("train.reduction=sum", f"train.time={TIME / n}"),
+            "escaped": ("train.until_output=1.0",),
+        }
+        table |= {f"{name}-p={p}": Setting(base.with_(*c)) for name, c in changes.items()}
     return table
 
 

@@ -12,7 +12,7 @@ ALL, NONE = Interval(1.0, 1.0), Interval(0.0, 0.0)
 EXACT = Interval(high=1e-9)
 # "<< 1" of Conjecture 1, where sup |F^(p)| = 1.
 SMALL = Interval(high=0.1)
-REDUCED = "on the reduced flow, an approximation at the paper's own D, h and T"
+REDUCED = "on the reduced flow, an approximation"
 
 Kind = Literal["identity", "experiment", "law", "beyond"]
 

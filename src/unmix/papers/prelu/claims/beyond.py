@@ -1,4 +1,4 @@
-"""Beyond the paper: invariants, readings, SGD beside the flow, times and margins by closed forms."""
+"""Beyond the paper: invariants, readings, SGD beside the flow, times and margins."""
 
 from unmix.papers.prelu.claims.base import NONE, REDUCED, SMALL, claim, within
 
@@ -111,7 +111,7 @@ READINGS = (
             within(high=1e-4),
             "dynamics:same_parameters",
             f"sum-p={p}",
-            f"reduced-p={p}",
+            f"mean-p={p}",
             reading=f"largest difference of contributions over the largest; {REDUCED}",
         )
         for p in (1, 3)
@@ -128,7 +128,7 @@ READINGS = (
             reading=REDUCED,
         )
         for name, words, place, setting in (
-            ("balanced", "from the text's balanced start", "eq 4", "balanced"),
+            ("balanced", "from the text's balanced start", "eq 4", "from-balanced"),
             ("logistic", "with the logistic loss", "section 2", "logistic"),
             ("epochs", "after the text's 2e5 epochs", "section 5.1", "epochs-literal"),
         )

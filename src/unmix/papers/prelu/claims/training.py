@@ -5,7 +5,7 @@ from unmix.papers.prelu.claims.base import ALL, NONE, REDUCED, SMALL, claim, wit
 AVERAGING = "p = 1: the net is near F, up to scale"
 SUBCLASSES = "p = {p}: the net is near F^({p}), up to scale"
 SEARCH = "<< 1 read as at most 0.1; Algorithm 1 with centres and class means among its starts"
-NOISE = (",alpha=0.01", "", ",alpha=0.2", ",alpha=0.3")
+NOISE = (",alpha=0.01", "", ",alpha=0.3")
 
 CONJECTURE = (
     claim(
@@ -172,8 +172,8 @@ FIGURE_2 = (
         "experiment",
         within(low=0.99),
         "contributions.to_mean",
-        "flow-K20-p=1",
-        reading="gradient flow for the flow time of the SGD",
+        "reduced-K20-p=1",
+        reading=REDUCED,
     ),
     claim(
         "fig-5cd-covered-p=3",
@@ -182,8 +182,8 @@ FIGURE_2 = (
         "experiment",
         ALL,
         "learned:covered",
-        "flow-K20-p=3",
-        reading="gradient flow for the flow time of the SGD",
+        "reduced-K20-p=3",
+        reading=REDUCED,
     ),
 )
 
@@ -218,7 +218,7 @@ PHASES = (
             within(low=0.95),
             "learned:aligned_at_escape",
             f"escaped-p={p}",
-            f"reduced-p={p}",
+            f"mean-p={p}",
             reading=f"the phase ends where max |f| = 1; {REDUCED}",
         )
         for p in (1, 3)
