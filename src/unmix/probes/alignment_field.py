@@ -16,14 +16,16 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from unmix.data.base import Batch
+from unmix.data.clusters import Clusters
 from unmix.errors import DataError
 from unmix.experiment import Run
 from unmix.nets.prelu import unit
-from unmix.probes.base import Measured
+from unmix.probes.base import Measured, on
 from unmix.probes.reference_distance import power
 from unmix.train.losses import BinaryLoss, pull
 
 
+@on(Clusters)
 def alignment_field(run: Run) -> Measured:
     """Lemma 1's error, the largest output and weight, and how extremal the neurons are."""
     model, batch, train = run.model, run.train_batch, run.experiment.train

@@ -10,13 +10,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from unmix.data.clusters import Clusters
 from unmix.experiment import Run
 from unmix.nets.base import Model, Params
-from unmix.probes.base import Measured
+from unmix.probes.base import Measured, on
 
 POINTS = 20
 
 
+@on(Clusters)
 def invariants(run: Run) -> Measured:
     """Drift of the balance against the largest neuron, degree in the parameters, flipped signs."""
     before, after = _sizes(run, run.initial), _sizes(run, run.params)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from unmix.data.clusters import Clusters
 from unmix.experiment import Run
-from unmix.probes.base import Measured
+from unmix.probes.base import Measured, on
 
 ESCAPED, FITTED = 1.0, 0.1
 
 
+@on(Clusters)
 def phases(run: Run) -> Measured:
     """`escape` and `fitted` in steps or flow time (nan: not reached), and what they are of it."""
     trace = run.trace

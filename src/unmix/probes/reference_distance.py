@@ -28,7 +28,7 @@ from unmix.nets.activations import Power
 from unmix.nets.form import Form
 from unmix.nets.prelu import PowerNet
 from unmix.nets.prelu_constructed import PReLUAveraging, PReLUSubclasses
-from unmix.probes.base import Measured
+from unmix.probes.base import Measured, on
 from unmix.streams import normals
 
 # Neurons that together add less than this share of all contributions are left out of the search.
@@ -69,6 +69,7 @@ class Distance:
     where: Float[Tensor, "R d"]
 
 
+@on(Clusters)
 def reference_distance(run: Run) -> Measured:
     """Distance to the reference of the net's own p, searched and in closed forms."""
     net = reference_net(run)

@@ -9,12 +9,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmix.data.clusters import Clusters
 from unmix.experiment import Run
-from unmix.probes.base import Measured
+from unmix.probes.base import Measured, on
 
 POINTS = 500
 
 
+@on(Clusters)
 def spectrum(run: Run) -> Measured:
     """Of the hidden features v phi(z) and phi(z) on held-out points, and of W."""
     form = run.model.form
