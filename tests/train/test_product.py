@@ -56,13 +56,15 @@ def test_strips_of_neurons_change_nothing(strip: int, monkeypatch) -> None:
     assert torch.equal(cut, whole)
 
 
-@pytest.mark.parametrize("small", [0, module.SMALL])
+@pytest.mark.parametrize("small", [0, module.SMALL], ids=["always", "as it is"])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("dtype", TIGHT, ids=str)
 @pytest.mark.parametrize("shape", [(1, 3, 4, 5), (1, 9, 80, 300), (1, 90, 60, 70), (3, 90, 60, 70)])
 def test_a_product_is_a_product(shape, dtype, threads: int, small: int, monkeypatch) -> None:
     """Of factors that lie in memory either way, or with gaps."""
     monkeypatch.setattr(module, "SMALL", small)
+    if small == 0:
+        monkeypatch.setattr(module, "SHORT", 0)
     replicas, n, d, h = shape
     lefts = tensors((replicas, n, d), (replicas, d, n), (replicas, n, 2 * d), dtype=dtype)
     rights = tensors((replicas, d, h), (replicas, h, d), (replicas, d, 2 * h), dtype=dtype)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from unmix.nets.activations import GaussianPower
 from unmix.train.angles import Angles
+from unmix.train.engines.product import product
 from unmix.train.losses import BinaryLoss, derivatives, losses
 
 
@@ -70,16 +71,16 @@ class Field(ABC):
         return replace(self, angles=self.angles.take(kept))
 
     def outputs(self, state: State) -> Float[Tensor, " n"]:
-        value, _ = self.both(self.x @ state.u.T)
+        value, _ = self.both(_times(self.x, state.u.T))
         return value @ self.angles.q(state.a).to(value)
 
     def motion(self, state: State) -> Motion:
-        value, inner = self.both(self.x @ state.u.T)
+        value, inner = self.both(_times(self.x, state.u.T))
         f = value @ self.angles.q(state.a).to(value)
         g = -derivatives(f[None, :, None], self.y[None], self.loss)[0, :, 0]
         g = g * self.share.to(g)
         rate = (g @ value).double() * self.pace
-        pull = (g.unsqueeze(-1) * inner).T @ self.x
+        pull = _times((g.unsqueeze(-1) * inner).T, self.x)
         across = torch.addcmul(pull, (pull * state.u).sum(-1, keepdim=True), state.u, value=-1)
         ratio = (self.angles.ratio(state.a) * (self.pace * self.p)).to(across)
         return Motion(across.mul_(ratio.unsqueeze(-1)), self.angles.side * rate, f)
@@ -109,3 +110,7 @@ class SmoothField(Field):
     def both(self, z: Float[Tensor, "n h"]) -> tuple[Tensor, Tensor]:
         before, last = GaussianPower(self.p, self.noise).moments(z)
         return last, before
+
+
+def _times(a: Float[Tensor, "n d"], b: Float[Tensor, "d m"]) -> Float[Tensor, "n m"]:
+    return product(a[None], b[None], a.new_empty(1, len(a), b.shape[1]))[0]

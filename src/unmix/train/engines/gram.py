@@ -31,7 +31,8 @@ class Gram:
             hint = "train with train.engine=gemm"
             raise SpecError("coefficient space keeps no norms of neurons with biases", hint)
         self.kernel, self.z0 = self._products()
-        self.squares = self.start["w"].square().sum(-1)
+        # Without a second W on the way, which in many dimensions is the largest thing here.
+        self.squares = torch.linalg.vector_norm(self.start["w"], dim=-1).square()
         self.room, self.work = torch.empty_like(self.z0), torch.empty_like(self.z0)
         self.rows: Int[Tensor, "S b"] | None = None
         still = {"c": torch.zeros_like(self.z0), "s": torch.ones_like(self.squares)}

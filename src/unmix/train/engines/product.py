@@ -17,8 +17,9 @@ from torch import Tensor
 
 from unmix.train.engines.narrow import NEURONS, POINTS, dots, mixtures
 
-# Below this many multiplications a call costs more than its arithmetic.
-SMALL = 100_000
+# With fewer multiplications a call costs more than its arithmetic; with shorter sums and rows, the
+# beginning and the end of a vector loop do.
+SMALL, SHORT = 100_000, 64
 # So many neurons are few: the large matrix is read at the speed of memory, or nearly.
 FEW = 16
 
@@ -27,8 +28,8 @@ def product(
     a: Float[Tensor, "R n d"], b: Float[Tensor, "R d h"], out: Float[Tensor, "R n h"]
 ) -> Float[Tensor, "R n h"]:
     """a b, in `out` or in a tensor of its own: use what comes back."""
-    replicas, n, d = a.shape
-    if a.device.type != "cpu" or n * d * b.shape[2] < SMALL:
+    (replicas, n, d), h = a.shape, b.shape[2]
+    if a.device.type != "cpu" or n * d * h < SMALL or min(d, h) < SHORT:
         return torch.bmm(a, b, out=out)
     if a.is_contiguous() and out.is_contiguous() and _compiled(a, b, out):
         return out
