@@ -15,8 +15,46 @@ BIBTEX = """@inproceedings{min2024implicit,
   year      = {2024}
 }"""
 
-FIGURES: tuple[FigureEntry, ...] = (
-    FigureEntry("7", "Alignment bias of a neuron between two centres", why_not="a drawing"),
+SGD = ("sgd-p=1", "sgd-p=3")
+MORE = ("reduced-K20-p=1", "reduced-K20-p=3")
+SPHERE = ("sphere-p=1", "sphere-p=3", "sphere-aligned-p=1", "sphere-aligned-p=3")
+NOISE = tuple(f"reduced-p={p}{a}" for p in (1, 3) for a in ("", ",alpha=0.01", ",alpha=0.3"))
+CLOSED = tuple(f"{f}-K{k},alpha={a}" for f in ("F", "F3") for k in (10, 20) for a in ("0.1", "3"))
+PREDICTED = (
+    "balanced-p=3",
+    "balanced-p=4",
+    "balanced-p=6",
+    "reduced-p=1",
+    "reduced-p=3",
+    "even-p=1",
+)
+
+FIGURES = (
+    FigureEntry("1", "Neurons on the sphere: averages or subclasses", "sphere", SPHERE),
+    FigureEntry("2a", "Distance to F and F^(p) against the noise", "distances", (*NOISE, *SGD)),
+    FigureEntry("2b", "Contributions of the neurons", "contributions", SGD),
+    FigureEntry("2c", "Cosines with class means and subclasses (2c, 2d)", "matrices", SGD),
+    FigureEntry("2e", "Robust accuracy against radius, drawn again", "trained", SGD),
+    FigureEntry(
+        "5a",
+        "Distance with twenty subclasses",
+        "more_distances",
+        (*MORE, "reduced-p=1", "reduced-p=3"),
+    ),
+    FigureEntry("5b", "Contributions with twenty subclasses", "more_contributions", MORE),
+    FigureEntry("5c", "Cosines with twenty subclasses (5c, 5d)", "more_matrices", MORE),
+    FigureEntry("5e", "Robust accuracy with twenty subclasses", "more", ("K20-p=1", "K20-p=3")),
+    FigureEntry(
+        "critical", "Critical radii of F and F^(p)", "critical", CLOSED, place="Thms 1 and 3"
+    ),
+    FigureEntry(
+        "predictors",
+        "Closed forms beside measurements",
+        "predictors",
+        PREDICTED,
+        place="Conjecture 1",
+    ),
+    FigureEntry("7", "Alignment bias of a neuron between two centres", why_not="a sketch"),
 )
 
 PAPER = Paper(

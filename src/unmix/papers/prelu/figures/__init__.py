@@ -1,1 +1,27 @@
 """The figures of this paper, drawn from runs."""
+
+from unmix.papers.prelu.figures.conjecture import (
+    contributions,
+    distances,
+    matrices,
+    more_contributions,
+    more_distances,
+    more_matrices,
+)
+from unmix.papers.prelu.figures.curves import critical, more, trained
+from unmix.papers.prelu.figures.laws import predictors
+from unmix.papers.prelu.figures.sphere import sphere
+
+__all__ = [
+    "contributions",
+    "critical",
+    "distances",
+    "matrices",
+    "more",
+    "more_contributions",
+    "more_distances",
+    "more_matrices",
+    "predictors",
+    "sphere",
+    "trained",
+]

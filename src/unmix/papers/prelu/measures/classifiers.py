@@ -113,6 +113,14 @@ def lost_slack_printed(evidence: Evidence, setting: str) -> Sample:
     return _lost(evidence, setting, union=False)
 
 
+def radii(evidence: Evidence, setting: str) -> Tensor:
+    """Radii of the drawn points: exact for F, certified for F^(p), p >= 2; 0 if misclassified."""
+    data, x, y, p = _drawn(evidence, setting)
+    if p is None:
+        return predict.exact_radius(x, y, data).clamp_min(0)
+    return predict.certified_radius(x, y, data, p).clamp_min(0)
+
+
 def critical(evidence: Evidence, setting: str) -> Sample:
     """Median radius: exact for F, between the certificate and half-way for F^(p)."""
     data, x, y, p = _drawn(evidence, setting)
