@@ -69,8 +69,10 @@ class Attack(Spec, ABC):
 
     def judged(self, problem: Problem, radii: Sequence[float]) -> Verified:
         """What holds of `search` on the real net, as short as it gets along its own rays."""
-        with torch.no_grad():
-            found = self.search(problem, radii)
+        found = Found.none(problem)
+        if len(problem.todo):
+            with torch.no_grad():
+                found = self.search(problem, radii)
         return verified(problem, found)
 
 

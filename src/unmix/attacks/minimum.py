@@ -197,6 +197,8 @@ def _settled(
     hit, high_value = fooled(scores, y), margin(scores, y)[0]
     # Only rows that succeed at all are worth more probes.
     rows = hit.nonzero().squeeze(1)
+    if not len(rows):
+        return trial, torch.full_like(limit, torch.inf)
     some, y = trial.take(rows), y[rows]
     low, high, low_value, high_value = low[rows], high[rows], low_value[rows], high_value[rows]
     for probe in range(PROBES[0] if isinstance(frame, NeuronFrame) else PROBES[1]):

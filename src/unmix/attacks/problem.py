@@ -178,6 +178,9 @@ class Line:
 
     def wrong(self, rows: Int[Tensor, " q"], t: Float[Tensor, " q"]) -> Bool[Tensor, " q"]:
         problem, point = self.problem, self.point[rows]
+        if not len(rows):
+            # Not every module takes an empty batch.
+            return torch.zeros(0, dtype=torch.bool)
         moved = t.unsqueeze(1) * self.slope[rows]
         if self.cheap:
             assert isinstance(problem.judge, FormTarget)

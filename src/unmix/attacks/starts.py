@@ -78,13 +78,13 @@ def crossing(problem: Problem, frame: Frame, moves: Moves, scales: Sequence[floa
     found = torch.full_like(moves.square, torch.inf)
     live = torch.arange(len(found))
     for t in scales:
+        if not len(live):
+            break
         rows = moves.take(live)
         scores = frame.scores(rows.times(torch.full_like(rows.square, t)))
         hit = fooled(scores, y_of(problem, rows))
         found[live[hit]] = t
         live = live[~hit]
-        if not len(live):
-            break
     return found
 
 
