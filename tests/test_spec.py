@@ -38,7 +38,12 @@ from unmix.train.patches import PatchAdversarial
 BASE = Experiment(data=Clusters(k=4, d=32), net=TwoLayer(), train=GradientDescent())
 IMAGES = Experiment(data=Images(), net=PReLUClasses(), train=Adam())
 # Kinds that fit into another experiment than BASE.
-HOMES = {"data.images": IMAGES, "net.prelu-classes": IMAGES, "train.adam": IMAGES}
+HOMES = {
+    "data.images": IMAGES,
+    "data.features": IMAGES,
+    "net.prelu-classes": IMAGES,
+    "train.adam": IMAGES,
+}
 # A finite p needs a ball to shrink to, so the attack's clip is not the default one here.
 CNN = Experiment(
     data=Patches(), net=PatchCnn(), train=PatchAdversarial(attack=Ascent(clip="input"))
@@ -258,6 +263,16 @@ CHANGES = {
     "train.none": RECORD,
     "train.flow": FLOW,
     "train.reduced-flow": {"noise": "none", "frequencies": "population", **FLOW},
+    "data.features": {
+        "dataset": "cifar10",
+        "labels": "parity",
+        "groups": 5,
+        "grouping": 3,
+        "split": "validation",
+        "held": 70,
+        "extractor": "pooled",
+        "side": 64,
+    },
     "data.images": {
         "dataset": "cifar10",
         "labels": "parity",

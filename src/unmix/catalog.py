@@ -53,6 +53,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.data.sparse_code:SparseCode",
             "x = M z + xi with a sparse code z, label sign(<w*, z>) (purification, Assumption 2.1)",
         ),
+        "features": Entry(
+            "unmix.data.images.features:Features",
+            "the same images as a pre-trained network sees them (extra: images)",
+        ),
     },
     "nets": {
         "two-layer": Entry(
@@ -287,6 +291,9 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.attacks.suite:SuiteLinf", "union of all l_inf attacks, point by point"
         ),
         "suite-l1": Entry("unmix.attacks.suite:SuiteL1", "union of all l1 attacks, point by point"),
+        "suite-of-one": Entry(
+            "unmix.attacks.one:SuiteOfOne", "one attack alone, in any norm, for thousands of images"
+        ),
     },
 }
 

@@ -11,7 +11,7 @@ from unmix.data.clusters import Clusters
 
 NAMES = catalog.names("data")
 CLUSTERS = [name for name in NAMES if issubclass(catalog.load("data", name), Clusters)]
-SMALL = {"k": 4, "d": 16}
+SMALL = {"extractor": "pooled", "side": 32, "k": 4, "d": 16}
 
 
 def small(name: str) -> Distribution:

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from pictures import install
+from unmix.attacks.objectives import objective
+from unmix.attacks.target import Target
 from unmix.data.images.distribution import Images
 from unmix.nets.prelu_classes import PowerClassifier, PReLUClasses
 
@@ -100,3 +102,46 @@ def test_the_start_is_uniform_within_its_bounds(tmp_path, monkeypatch) -> None:
     assert silent.trained == ("w", "v")
     assert (silent.start(data, (0,), data.sample((0,), 60, "train"))["b"] == 0).all()
     assert PReLUClasses().start(Images(labels="parity"), (0,), batch)["b"].shape == (1, 2)
+
+
+@pytest.mark.parametrize("inputs", INPUTS)
+@pytest.mark.parametrize("p", POWERS)
+def test_slopes_by_hand_are_those_of_autograd(p: float, inputs: str) -> None:
+    """Relative 1e-10 in float64; 1e-4 in float32."""
+    for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-4)):
+        net = drawn(p, inputs, replicas=1)
+        lone = PowerClassifier({n: t.to(dtype) for n, t in net.params.items()}, p, net.degree)
+        target, x = lone.target(), points(net)[0].to(dtype)
+        assert isinstance(target, Target)
+        assert target.dtype == dtype
+        leaf = x.clone().requires_grad_()
+        scores = lone.outputs(leaf.unsqueeze(0))[0]
+        for loss in ("margin", "ce"):
+            lowered = objective(loss, torch.arange(7) % 3)
+            value, slopes = lowered(scores.detach())
+            (wanted,) = torch.autograd.grad(scores, leaf, slopes, retain_graph=True)
+            mine, same, gradient = target.pull(x, lowered)
+            torch.testing.assert_close(mine, scores.detach(), rtol=tolerance, atol=tolerance)
+            torch.testing.assert_close(same, value, rtol=tolerance, atol=tolerance)
+            torch.testing.assert_close(gradient, wanted, rtol=tolerance, atol=tolerance)
+        torch.testing.assert_close(
+            target.scores(x), scores.detach(), rtol=tolerance, atol=tolerance
+        )
+
+
+def test_the_double_of_a_target_is_the_net_in_float64() -> None:
+    net = drawn(3.0, replicas=1)
+    single = PowerClassifier({n: t.float() for n, t in net.params.items()}, 3.0, 1.0)
+    x = points(net)[0]
+    wanted = single.double().outputs(x.unsqueeze(0))[0]
+    torch.testing.assert_close(single.target().double().scores(x), wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_a_point_at_the_centre_and_a_silent_neuron_give_no_nan() -> None:
+    net = drawn(3.0, replicas=1)
+    x = net.params["centre"].clone()
+    for p, degree in ((1.0, 1.0), (3.0, 1.0), (3.0, 0.0), (3.0, 3.0)):
+        target = PowerClassifier(net.params, p, degree).target()
+        _, _, gradient = target.pull(x, objective("margin", torch.tensor([0])))
+        assert target.scores(x).isfinite().all()
+        assert not gradient.isnan().any()

@@ -24,7 +24,9 @@ from torch import Tensor
 
 from unmix.data.base import Batch
 from unmix.data.images.distribution import Images
+from unmix.data.images.features import Features
 from unmix.nets.base import Network, Params
+from unmix.nets.power_target import PowerTarget
 from unmix.streams import stream
 
 # Pre-activations of so many numbers are held at once.
@@ -45,7 +47,7 @@ class PReLUClasses(Network):
     )
     offset: Literal["trained", "none"] = Field("trained", description="output biases")
 
-    takes = (Images,)
+    takes = (Images, Features)
 
     def neurons(self, data: Any) -> int:
         return self.h
@@ -130,6 +132,11 @@ class PowerClassifier:
     def outputs(self, x: Float[Tensor, "R n d"]) -> Float[Tensor, "R n C"]:
         """One number a class; differentiable."""
         return self.features(x) @ self.params["v"] + self.params["b"].unsqueeze(1)
+
+    def target(self) -> PowerTarget:
+        """A lone replica, as attacks ask for it."""
+        w, v, b, centre = (self.params[n][0].detach() for n in ("w", "v", "b", "centre"))
+        return PowerTarget(w, v, b, centre, self.p, self.degree)
 
     def predict(self, x: Float[Tensor, "R n d"]) -> Int[Tensor, "R n"]:
         rows = max(1, BLOCK // self.params["w"].shape[1])

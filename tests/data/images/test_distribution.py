@@ -47,11 +47,28 @@ def test_labels_are_classes_parities_or_groups() -> None:
     assert Images(labels="groups", groups=3).table.bincount().tolist() == [4, 3, 3]
 
 
+def test_each_seed_draws_its_own_held_out_images() -> None:
+    data = Images()
+    both = data.sample((0, 3), 40, "test")
+    assert not torch.equal(both.x[0], both.x[1])
+    file = load("mnist", "test")
+    for r in range(2):
+        # The whole part in another order, each image with its own label.
+        pixels = (both.x[r] * 255).round().to(torch.uint8)
+        known = {
+            bytes(image.tolist()): int(y) for image, y in zip(file.images, file.labels, strict=True)
+        }
+        found = {bytes(image.tolist()): int(y) for image, y in zip(pixels, both.y[r], strict=True)}
+        assert found == known
+    assert torch.equal(data.sample((3,), 9, "test").x[0], both.x[1, :9])
+
+
 def test_the_validation_split_holds_out_the_end_of_the_training_file() -> None:
     data, official = Images(split="validation", held=30), Images()
     whole = official.sample((0,), 80, "train").x
     assert torch.equal(data.sample((0,), 50, "train").x, whole[:, :50])
-    assert torch.equal(data.sample((0,), 30, "test").x, whole[:, 50:])
+    held = {tuple(image.tolist()) for image in data.sample((0,), 30, "test").x[0]}
+    assert held == {tuple(image.tolist()) for image in whole[0, 50:]}
     assert (data.available("train"), data.available("test")) == (50, 30)
 
 

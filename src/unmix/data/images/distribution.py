@@ -1,8 +1,9 @@
 """Images as an experiment's data: which ones, with which labels, as numbers in [0, 1].
 
 Points are pixels, so that an attack's ball and box are in pixel space; what a net does first to
-its pixels (subtract a mean, say) is the net's. A seed changes nothing here: all replicas see the
-same images, and the first n of a part are the first n of the file, as everywhere.
+its pixels (subtract a mean, say) is the net's. All seeds train on the first n images of the file.
+Held-out images come in an order of each seed's own: the files are sorted by writer, their first
+thousand is harder than the rest, and seeds that see different ones tell how much that matters.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
 import torch
 from jaxtyping import Int
 from pydantic import Field, model_validator
@@ -18,15 +20,14 @@ from torch import Tensor
 
 from unmix.data.base import Batch, Distribution
 from unmix.data.images.datasets import Dataset, dataset
-from unmix.data.images.loader import Part, load
+from unmix.data.images.loader import load
 from unmix.errors import DataError
 from unmix.streams import stream
 
 
-class Images(Distribution):
-    """A known dataset with its classes, their parity or random groups of them as labels."""
+class Pictures(Distribution):
+    """What images and their features share: a known dataset, which part of it, which labels."""
 
-    kind: Literal["images"] = "images"
     dataset: Literal["mnist", "fashion-mnist", "cifar10", "svhn"] = "mnist"
     labels: Literal["classes", "parity", "groups"] = Field(
         "classes", description="the classes, class mod 2, or classes grouped at random"
@@ -35,17 +36,13 @@ class Images(Distribution):
     grouping: int = Field(0, ge=0, description="which random grouping")
     split: Literal["official", "validation"] = Field(
         "official",
-        description="the dataset's own test part, or the last 10000 training images held out "
+        description="the dataset's own test part, or the last training images held out "
         "(the pReLU paper's code)",
     )
     held: int = Field(10_000, ge=1, description="images held out by split = validation")
-    levels: Literal[255, 256] = Field(255, description="a pixel is its byte over this")
-    layout: Literal["flat", "planes"] = Field(
-        "flat", description="[d], or [channels, height, width] for convolutions"
-    )
 
     @model_validator(mode="after")
-    def _possible(self) -> Images:
+    def _possible(self) -> Pictures:
         if self.groups > len(self.source.classes):
             raise ValueError(
                 f"groups={self.groups} of {len(self.source.classes)} classes: some would be empty"
@@ -58,22 +55,6 @@ class Images(Distribution):
     def source(self) -> Dataset:
         """What is known of the dataset."""
         return dataset(self.dataset)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        if self.layout == "flat":
-            return (self.source.d,)
-        height, width, *channels = self.source.shape
-        return (*(channels or [1]), height, width)
-
-    @property
-    def told(self) -> str:
-        return f"{self.dataset} {self.labels} d={self.source.d}"
-
-    @property
-    def box(self) -> tuple[float, float]:
-        """Where pixels may lie."""
-        return 0.0, 1.0
 
     @property
     def classes(self) -> int:
@@ -98,36 +79,69 @@ class Images(Distribution):
             return self.source.train if purpose == "train" else self.source.test
         return self.source.train - self.held if purpose == "train" else self.held
 
-    def sample(
-        self, seeds: Sequence[int], n: int, purpose: str, dtype: torch.dtype = torch.float64
-    ) -> Batch:
-        """The first n images of a part, seen by every replica; memory is shared among them."""
+    def place(self, purpose: str) -> tuple[str, int]:
+        """The part of the dataset that a purpose is served from, and its first row."""
+        if purpose == "train":
+            return "train", 0
+        if self.split == "official":
+            return "test", 0
+        return "train", self.source.train - self.held
+
+    def rows(self, seeds: Sequence[int], n: int, purpose: str) -> Int[Tensor, "R n"]:
+        """Which images each seed sees; all see the same ones to train on."""
         if n > (most := self.available(purpose)):
             which = "train" if purpose == "train" else "test"
             came = f"{self.dataset} has {most} images for this, not {n}"
             raise DataError(came, f"lower samples.{which} to {most}")
-        images, classes = self._part(purpose)
-        x = images[:n].to(dtype).div_(self.levels).unflatten(1, self.shape)
-        replicas = len(seeds)
-        return Batch(
-            x.expand(replicas, *x.shape),
-            self.table[classes[:n]].expand(replicas, -1),
-            classes[:n].expand(replicas, -1),
-        )
+        if purpose == "train":
+            return torch.arange(n).expand(len(seeds), n)
+        orders = [stream(seed, f"{purpose}.images").permutation(most)[:n] for seed in seeds]
+        return torch.from_numpy(np.stack(orders))
 
-    def _part(self, purpose: str) -> tuple[Tensor, Tensor]:
-        """Bytes, planes first where the layout says so, and classes."""
-        held_out = purpose != "train"
-        part: Part = load(self.dataset, "test" if held_out and self._official else "train")
-        images, classes = part.images, part.labels
-        if not self._official:
-            cut = self.source.train - self.held
-            rows = slice(cut, None) if held_out else slice(cut)
-            images, classes = images[rows], classes[rows]
-        if self.layout == "planes" and len(self.source.shape) == 3:
-            images = images.unflatten(1, self.source.shape).movedim(-1, 1).flatten(1)
-        return images, classes
+    def batch(self, x: Tensor, rows: Int[Tensor, "R n"], purpose: str) -> Batch:
+        """Points of these rows: x holds every point that a purpose may ask for, or the first n."""
+        part, first = self.place(purpose)
+        classes = load(self.dataset, part).labels[first:]
+        if rows.stride(0) == 0:
+            # One place in memory for all replicas.
+            n = rows.shape[1]
+            parts = (x[:n], self.table[classes[:n]], classes[:n])
+            return Batch(*(p.expand(len(rows), *p.shape) for p in parts))
+        return Batch(x[rows], self.table[classes][rows], classes[rows])
+
+
+class Images(Pictures):
+    """Pixels of a known dataset; labels are its classes, their parity or random groups of them."""
+
+    kind: Literal["images"] = "images"
+    levels: Literal[255, 256] = Field(255, description="a pixel is its byte over this")
+    layout: Literal["flat", "planes"] = Field(
+        "flat", description="[d], or [channels, height, width] for convolutions"
+    )
 
     @property
-    def _official(self) -> bool:
-        return self.split == "official"
+    def shape(self) -> tuple[int, ...]:
+        if self.layout == "flat":
+            return (self.source.d,)
+        height, width, *channels = self.source.shape
+        return (*(channels or [1]), height, width)
+
+    @property
+    def told(self) -> str:
+        return f"{self.dataset} {self.labels} d={self.source.d}"
+
+    @property
+    def box(self) -> tuple[float, float]:
+        """Where pixels may lie."""
+        return 0.0, 1.0
+
+    def sample(
+        self, seeds: Sequence[int], n: int, purpose: str, dtype: torch.dtype = torch.float64
+    ) -> Batch:
+        rows, (part, first) = self.rows(seeds, n, purpose), self.place(purpose)
+        last = first + (n if purpose == "train" else self.available(purpose))
+        x = load(self.dataset, part).images[first:last].to(dtype).div_(self.levels)
+        if self.layout == "planes":
+            x = x.unflatten(1, self.source.shape)
+            x = x.movedim(-1, 1) if len(self.source.shape) == 3 else x.unsqueeze(1)
+        return self.batch(x.contiguous(), rows, purpose)

@@ -112,12 +112,13 @@ def _keep(wanted: Dataset, arrays: Arrays) -> None:
     for part, path in _paths(wanted).items():
         content = io.BytesIO()
         np.save(content, np.ascontiguousarray(arrays[part]), allow_pickle=False)
-        _write(path, content.getvalue())
+        write(path, content.getvalue())
         sums += f"{hashlib.sha256(content.getvalue()).hexdigest()}  {path.name}\n"
-    _write(_sums(wanted), sums.encode())
+    write(_sums(wanted), sums.encode())
 
 
-def _write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes) -> None:
+    """A file of the data folder; a reader meets all of it or nothing."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

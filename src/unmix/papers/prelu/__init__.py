@@ -5,6 +5,7 @@ pictures, `predict` closed forms. Importing this package imports no torch.
 """
 
 from unmix.papers.base import FigureEntry, Paper
+from unmix.papers.prelu import images
 from unmix.papers.prelu.claims import CLAIMS
 from unmix.papers.prelu.findings import FINDINGS
 
@@ -55,6 +56,7 @@ FIGURES = (
         place="Conjecture 1",
     ),
     FigureEntry("7", "Alignment bias of a neuron between two centres", why_not="a sketch"),
+    *images.FIGURES,
 )
 
 PAPER = Paper(
@@ -66,4 +68,5 @@ PAPER = Paper(
     figures=FIGURES,
     package="unmix.papers.prelu",
     findings=FINDINGS,
+    datasets=("mnist", "fashion-mnist"),
 )

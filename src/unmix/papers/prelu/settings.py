@@ -19,6 +19,7 @@ from unmix.experiment import Experiment, Samples
 from unmix.nets.prelu import PReLU
 from unmix.nets.prelu_constructed import PReLUAveraging, PReLUSubclasses
 from unmix.papers.base import Setting, Size
+from unmix.papers.prelu import settings_mnist
 from unmix.spec import Spec
 from unmix.train.base import Record
 from unmix.train.descent import GradientDescent, NoTraining
@@ -50,7 +51,8 @@ EPSILONS = (1e-2, 1e-3, 1e-4, 1e-6)
 def settings(size: Size) -> dict[str, Setting]:
     """Name -> experiment."""
     table = _trained(size) | _reduced(size) | _readings(size)
-    return table | _sphere() | _simplified() | _constructed(size)
+    table |= _sphere() | _simplified() | _constructed(size)
+    return table | settings_mnist.settings(size)
 
 
 def mixture(k: int, positive: int, d: int, alpha: float = 0.1) -> Clusters:

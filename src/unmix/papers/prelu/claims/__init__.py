@@ -1,6 +1,13 @@
 """Every measurable statement of the paper, section by section, in its corrected form."""
 
-from unmix.papers.prelu.claims import alignment, beyond, classifiers, robustness, training
+from unmix.papers.prelu.claims import (
+    alignment,
+    beyond,
+    classifiers,
+    mnist,
+    robustness,
+    training,
+)
 
 CLAIMS = (
     *classifiers.CLAIMS,
@@ -8,4 +15,5 @@ CLAIMS = (
     *robustness.CLAIMS,
     *alignment.CLAIMS,
     *beyond.CLAIMS,
+    *mnist.CLAIMS,
 )

@@ -10,18 +10,23 @@ from unmix.papers.prelu.figures.conjecture import (
 )
 from unmix.papers.prelu.figures.curves import critical, more, trained
 from unmix.papers.prelu.figures.laws import predictors
+from unmix.papers.prelu.figures.mnist import digits, fashion, parity, table
 from unmix.papers.prelu.figures.sphere import sphere
 
 __all__ = [
     "contributions",
     "critical",
+    "digits",
     "distances",
+    "fashion",
     "matrices",
     "more",
     "more_contributions",
     "more_distances",
     "more_matrices",
+    "parity",
     "predictors",
     "sphere",
+    "table",
     "trained",
 ]
