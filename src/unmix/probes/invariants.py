@@ -45,4 +45,6 @@ def _degree(run: Run) -> Tensor:
     """log2 of f(x; 2 theta)/f(x; theta), the median over points."""
     model, x = run.model.double(), run.fresh(min(POINTS, run.experiment.samples.test)).x.double()
     twice = Model(model.net, model.data, {name: 2 * t for name, t in model.params.items()})
-    return torch.log2((twice.decision(x) / model.decision(x)).abs()).median(1).values
+    ratio = (twice.decision(x) / model.decision(x)).abs()
+    # Where no neuron is active f is 0 and has no ratio.
+    return torch.log2(ratio).nanmedian(1).values

@@ -41,7 +41,7 @@ ALPHAS = {
     "paper": tuple(np.linspace(0.01, 0.3, 15).round(4).tolist()),
 }
 # Powers of the ladders, at the two starts; 1 and 3 are the paper's.
-GAUSSIAN = {"quick": (1, 2, 3, 4, 6), "paper": (1, 2, 3, 4, 5, 6)}
+GAUSSIAN = (1, 2, 3, 4, 6)
 BALANCED = {"quick": (3, 4, 6, 8), "paper": (3, 4, 5, 6, 8)}
 POINTS = {"quick": 20, "paper": 100}
 RADII = tuple(round(0.05 * i, 2) for i in range(1, 21))
@@ -98,7 +98,7 @@ def _reduced(size: Size) -> dict[str, Setting]:
     """Fig 2a and 5a over the noise, and the ladder of powers, at the paper's D, h and T."""
     n = WIDE["n"] if size == "paper" else 2000
     table = {}
-    for p in GAUSSIAN[size]:
+    for p in GAUSSIAN:
         table[f"reduced-p={p}"] = Setting(_wide(mixture(K, POSITIVE, WIDE["d"]), p, n))
     for p in BALANCED[size]:
         start = _wide(mixture(K, POSITIVE, WIDE["d"]), p, n).with_("net.initial=balanced")

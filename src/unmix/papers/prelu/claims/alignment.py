@@ -32,7 +32,7 @@ LEMMA_1 = (
             *(f"aligning-p={p},{eps}" for eps in LADDER),
             reading="each at its own horizon T(eps)",
         )
-        for p in (1, 3)
+        for p in (1, 2, 3)
     ),
     claim(
         "lemma-1-outputs",
