@@ -22,6 +22,7 @@ from unmix.papers.base import (
 )
 from unmix.papers.beside import Predicted, predictions
 from unmix.papers.standing import Standing, standings
+from unmix.papers.story import Explorer
 from unmix.report import export, page
 from unmix.store import Store
 from unmix.sweep import Job, Progress, execute
@@ -68,9 +69,19 @@ class Task:
         if self.whole:
             asked += [(prediction.setting,) for prediction in self.paper.predictions]
             asked += [(contender.setting,) for contender in self.paper.contenders]
+            asked += [self.paper.explored]
         names = dict.fromkeys(self._evidence().expand(tuple(s for group in asked for s in group)))
         known = {name: self.settings[name] for name in names if name in self.settings}
         return {name: setting for name, setting in known.items() if not setting.why_not}
+
+    @property
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """The run of each setting that a figure shows."""
+        expand = self._evidence().expand
+        runs = {name: setting.experiment.digest() for name, setting in self.needed.items()}
+        return {
+            f.name: tuple(runs[s] for s in expand(f.settings) if s in runs) for f in self.figures
+        }
 
     @property
     def jobs(self) -> list[Job]:
@@ -112,7 +123,8 @@ class Task:
         self._annotate(evidence, verdicts)
         beside = predictions(self.paper, evidence) if self.whole else ()
         rows = standings(self.paper, evidence) if self.whole else ()
-        return Reproduction(self, verdicts, drawings, not_drawn, beside, rows)
+        explorer = self.paper.explore(evidence) if self.whole else None
+        return Reproduction(self, verdicts, drawings, not_drawn, beside, rows, explorer)
 
     def _evidence(self) -> Evidence:
         source = Source(
@@ -147,6 +159,7 @@ class Reproduction:
     not_drawn: Mapping[str, str]
     predictions: Sequence[Predicted] = ()
     standings: Sequence[Standing] = ()
+    explorer: Explorer | None = None
 
     def section(self) -> page.Section:
         paper, size = self.task.paper, self.task.size
@@ -157,6 +170,8 @@ class Reproduction:
             self.not_drawn,
             predictions=self.predictions,
             standings=self.standings,
+            explorer=self.explorer,
+            sources=self.task.sources,
             command=f"unmix reproduce {paper.name}",
             flags=f"--{size}",
             digests={n: s.experiment.digest() for n, s in self.task.needed.items()},

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from unmix.claims import Claim, Sample, Scale, Verdict, Verdicts, judge, not_run
 from unmix.errors import AttackError, UnknownName, UnmixError, nearest
 from unmix.papers.contents import Finding, Item
+from unmix.papers.story import Explorer, Scene
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -100,6 +101,9 @@ class Paper:
     findings: tuple[Finding, ...] = ()
     predictions: tuple[Prediction, ...] = ()
     contenders: tuple[Contender, ...] = ()
+    story: tuple[Scene, ...] = ()
+    explorer: str = ""
+    explored: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
 
     def settings(self, size: Size) -> dict[str, Setting]:
@@ -131,6 +135,15 @@ class Paper:
         function, of, what = name.partition(" of ")
         taken = getattr(import_module(f"{self.package}.measures.{module}"), function)
         return taken(evidence, *([what] if of else []), *settings)
+
+    def explore(self, evidence: Evidence) -> Explorer | None:
+        """What `explorer` ("module:function" of the paper's figures) makes of `explored`."""
+        if not self.explorer or evidence.why_not(self.explored):
+            return None
+        module, _, function = self.explorer.partition(":")
+        made = getattr(import_module(f"{self.package}.figures.{module}"), function)
+        explorer: Explorer = made(evidence, *self.explored)
+        return explorer
 
     def draw(self, figure: FigureEntry, evidence: Evidence) -> Drawing:
         drawing: Drawing = getattr(import_module(f"{self.package}.figures"), figure.draw)(evidence)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from unmix import __version__
 from unmix.claims import Verdict
 from unmix.papers.base import FigureEntry, Paper
 from unmix.papers.beside import Predicted
-from unmix.papers.standing import Standing
+from unmix.papers.standing import Estimate, Standing
+from unmix.papers.story import Explorer, Scene
 from unmix.report import coverage, export, latex, tables
 from unmix.report.signs import glyphs
 from unmix.style import css_variables
@@ -27,7 +29,8 @@ class Section:
     """A paper with everything that a page says about it.
 
     `command` and `flags` make the section again, and with a figure's name between them that
-    figure; `digests` names the run of each setting.
+    figure; `digests` names the run of each setting,
+    and `sources` the runs of each figure.
     """
 
     paper: Paper
@@ -36,6 +39,8 @@ class Section:
     not_drawn: Mapping[str, str] = field(default_factory=dict)
     predictions: Sequence[Predicted] = ()
     standings: Sequence[Standing] = ()
+    explorer: Explorer | None = None
+    sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
     command: str = ""
     flags: str = ""
     digests: Mapping[str, str] = field(default_factory=dict)
@@ -69,6 +74,11 @@ class Found:
         return list(dict.fromkeys(run for verdict in self.verdicts for run in verdict.runs))
 
 
+ACTS = {
+    "mixes": "What mixing is",
+    "breaks": "How it breaks a network",
+    "unmixes": "What un-mixes it",
+}
 _UNASKED = "it was not asked for in this report"
 
 
@@ -94,7 +104,15 @@ def render(sections: Sequence[Section]) -> str:
     template = environment.from_string(_resource("page.html"))
     return template.render(
         css=Markup(css_variables() + "\n" + _resource("page.css")),
+        script=Markup(_resource("page.js")),
         sections=[_view(section) for section in sections],
+        acts=_story(sections),
+        standings=[row for section in sections for row in section.standings],
+        estimate=_estimate,
+        number=tables.number,
+        digest=_digest,
+        glyphs=glyphs,
+        data=_data,
         statuses=tables.STATUSES,
         symbols=tables.SYMBOLS | {"drawn": "▦"},
         meanings=tables.MEANINGS,
@@ -120,8 +138,50 @@ def _view(section: Section) -> dict[str, Any]:
         "covered": coverage.counts(lines),
         "unmeasured": [row for row in table if row.status == "not-run"],
         "figures": [(entry, section.drawings[entry.name]) for entry in section.drawn],
+        "told": {scene.figure for scene in section.paper.story},
+        "numbers": _numbers(section),
         "place": place(section),
     }
+
+
+def _story(sections: Sequence[Section]) -> dict[str, list[tuple[Section, Scene]]]:
+    """The scenes whose figures were drawn, by act."""
+    scenes = [
+        (section, scene)
+        for section in sections
+        for scene in section.paper.story
+        if scene.figure in section.drawings
+    ]
+    acts = {act: [pair for pair in scenes if pair[1].act == act] for act in ACTS}
+    return {ACTS[act]: found for act, found in acts.items() if found}
+
+
+def _numbers(section: Section) -> Markup:
+    """What pointers and sliders need, as JSON that cannot end a script element."""
+    figures = {f"{section.paper.name}-{n}": d.marks for n, d in section.drawings.items() if d.marks}
+    explorer = None if section.explorer is None else asdict(section.explorer)
+    text = json.dumps({"figures": figures, "explorer": explorer}, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c"))
+
+
+def _estimate(found: Estimate) -> str:
+    """A mean with its interval, in as few words as they need."""
+    if found.mean is None:
+        return tables.NONE
+    text = tables.number(found.mean)
+    spread = found.low is not None and found.high is not None and found.high > found.low
+    return f"{text} [{tables.number(found.low)}, {tables.number(found.high)}]" if spread else text
+
+
+def _digest(runs: Sequence[str], most: int = 3) -> str:
+    """The first few digests of many."""
+    more = f" and {len(runs) - most} more" if len(runs) > most else ""
+    return " ".join(runs[:most]) + more
+
+
+def _data(printed: export.Printed) -> str:
+    """The numbers of a figure as a link that works without the files beside the page."""
+    return "data:text/csv;base64," + b64encode(printed.files["csv"]).decode()
 
 
 def _findings(section: Section) -> list[Found]:

@@ -72,6 +72,7 @@ class Row:
     scale: str
     status: Status
     why: str
+    runs: tuple[str, ...] = ()
 
     @property
     def measured(self) -> str:
@@ -164,6 +165,7 @@ def _row(claim: Claim, verdict: Verdict) -> Row:
         scale=NONE if verdict.scale == "none" else verdict.scale,
         status=verdict.status,
         why=verdict.why,
+        runs=verdict.runs,
     )
 
 

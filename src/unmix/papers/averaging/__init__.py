@@ -9,6 +9,7 @@ from unmix.papers.averaging.claims import CLAIMS
 from unmix.papers.averaging.contents import CONTENTS
 from unmix.papers.averaging.findings import FINDINGS
 from unmix.papers.averaging.predictions import CONTENDERS, PREDICTIONS
+from unmix.papers.averaging.story import STORY
 from unmix.papers.base import FigureEntry, Paper
 
 BIBTEX = """@article{li2024featureaveraging,
@@ -68,4 +69,7 @@ PAPER = Paper(
     findings=FINDINGS,
     predictions=PREDICTIONS,
     contenders=CONTENDERS,
+    story=STORY,
+    explorer="planes:planes",
+    explored=("binary", "k-class"),
 )
