@@ -148,6 +148,15 @@ EXTRACTORS: dict[str, Callable[[], nn.Module]] = {"efficientnet-lite0": _Lite0, 
 WIDTHS = {"efficientnet-lite0": 1280, "pooled": 3 * 8 * 8}
 
 
+def extra_missing() -> str:
+    """Why the pre-trained extractors cannot be used here; empty if they can."""
+    try:
+        _module("efficientnet_lite_pytorch")
+    except DataError as error:
+        return f"{error.message}: {error.hint}"
+    return ""
+
+
 def _module(name: str) -> Any:
     try:
         return import_module(name)

@@ -68,5 +68,5 @@ PAPER = Paper(
     figures=FIGURES,
     package="unmix.papers.prelu",
     findings=FINDINGS,
-    datasets=("mnist", "fashion-mnist"),
+    datasets=("mnist", "fashion-mnist", "cifar10"),
 )

@@ -10,6 +10,7 @@ def _attacked(task: str, *plans: str) -> tuple[str, ...]:
 
 FIGURES = (
     FigureEntry("3", "Parity of MNIST digits", "parity", _attacked("parity", ",apgd")),
+    FigureEntry("4", "Frozen features: CIFAR-10 for Caltech256", "frozen", _attacked("cifar2")),
     FigureEntry("6", "MNIST digits", "digits", _attacked("digits", ",apgd")),
     FigureEntry(
         "table-1",

@@ -76,6 +76,47 @@ def _transfer(row: str) -> Claim:
     )
 
 
+def _frozen(groups: int) -> tuple[Claim, ...]:
+    """Fig 4's statements on features of CIFAR-10, whose classes form random groups."""
+    one, four = f"cifar{groups}-p=1", f"cifar{groups}-p=4"
+    again = tuple(f",grouping={i}" for i in (1, 2))
+    what = f"CIFAR-10 features, {groups} random groups of classes"
+    pairs = ((one, four), *((one + more, four + more) for more in again))
+    return (
+        *(
+            claim(
+                f"fig-4d-cifar{groups}-grouping={i}",
+                f"{what} (no. {i}): at every radius p = 4 is at least as robust as p = 1",
+                "Fig 4 (d), on CIFAR-10",
+                "beyond",
+                within(low=0.0),
+                "mnist:lead",
+                *pair,
+            )
+            for i, pair in enumerate(pairs)
+        ),
+        claim(
+            f"fig-4b-cifar{groups}",
+            f"{what}: p = 4 is at least as accurate as p = 1 (difference)",
+            "Fig 4 (b), on CIFAR-10",
+            "beyond",
+            within(low=0.0),
+            "mnist:clean_gain",
+            one,
+            four,
+        ),
+        claim(
+            f"fig-4c-cifar{groups}",
+            f"{what}: the stable rank grows with p (smallest ratio of a step)",
+            "Fig 4 (c), on CIFAR-10",
+            "beyond",
+            within(low=1.0),
+            "mnist:stable_rank_step",
+            *(f"cifar{groups}-p={p}" for p in POWERS),
+        ),
+    )
+
+
 def _figure(task: str, figure: str) -> tuple[Claim, ...]:
     """What Figs 3 and 6 show, for parity and for digits."""
     one, four = f"{task}-p=1", f"{task}-p=4"
@@ -211,6 +252,17 @@ CLAIMS = (
         for p in (1, 4)
     ),
     *(_transfer(row) for row in ROBUST),
+    claim(
+        "fig-4a-cifar-same",
+        "CIFAR-10 features of one class are positively correlated (share of pairs)",
+        "Fig 4 (a), on CIFAR-10",
+        "beyond",
+        within(low=0.9),
+        "mnist:same_positive",
+        "cifar2-p=1",
+    ),
+    *_frozen(2),
+    *_frozen(5),
     listed(
         "fig-4-caltech256",
         "Caltech256 features of a ResNet152, ten superclasses: accuracy, robustness grow with p",

@@ -10,7 +10,7 @@ from unmix.papers.prelu.figures.conjecture import (
 )
 from unmix.papers.prelu.figures.curves import critical, more, trained
 from unmix.papers.prelu.figures.laws import predictors
-from unmix.papers.prelu.figures.mnist import digits, fashion, parity, table
+from unmix.papers.prelu.figures.mnist import digits, fashion, frozen, parity, table
 from unmix.papers.prelu.figures.sphere import sphere
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "digits",
     "distances",
     "fashion",
+    "frozen",
     "matrices",
     "more",
     "more_contributions",

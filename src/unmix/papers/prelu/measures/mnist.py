@@ -123,6 +123,7 @@ def _pairs(evidence: Evidence, setting: str) -> Iterator[tuple[Tensor, Tensor]]:
     """
     found, kinds = cosines(evidence, setting, PAIRS)
     upper = torch.ones_like(found, dtype=torch.bool).triu(1)
+    # A class is what an image shows, whatever label it was given.
     same = (kinds.unsqueeze(0) == kinds.unsqueeze(1))[upper]
     for _ in range(evidence.run(setting).replicas):
         yield found[upper], same
