@@ -41,6 +41,10 @@ class AttackError(UnmixError):
     """A threat model or an attack that cannot be carried out as asked."""
 
 
+class CertificateError(UnmixError):
+    """A certificate that cannot be computed as asked, or that something contradicts."""
+
+
 class Interrupted(UnmixError):
     """The user stopped the work; what was done is kept."""
 

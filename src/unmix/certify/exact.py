@@ -1,0 +1,124 @@
+"""Exact robust radii of two-layer nets in l2: a difference of convex functions, by branch and bound.
+
+The oriented margin is m = sum_P a phi(z) - sum_Q a phi(z) + c with phi convex: only the neurons Q
+that vote against the label make it non-convex, and only those are branched on (`search`). Each node
+is bounded by tangents on P and chords on Q (`relaxation`), in coordinates of the neurons' span:
+delta matters only through W delta. Of several outputs, every rival is asked in turn, and one whose
+radius cannot be below the smallest so far is left at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor
+
+from unmix.certify.base import BOUND, EXACT, TIMEOUT, Certificate, Certifier, Question
+from unmix.certify.curves import GAUSSIAN, Code
+from unmix.certify.margins import Margin, margins
+from unmix.certify.merging import merge
+from unmix.certify.search import CUT, nearest_of_all
+
+# Without any known success, nothing beyond this many times the farthest kink is asked.
+FAR = 1000.0
+# Numbers that open nodes may hold together, per array.
+ROOM = 20_000_000
+
+
+class ExactL2(Certifier):
+    """Branch and bound until upper <= lower (1 + tol), or `nodes` relaxations a point and rival."""
+
+    kind: Literal["exact-l2"] = "exact-l2"
+    tol: float = Field(1e-4, gt=0, lt=1, description="relative gap at which a point is closed")
+    nodes: int = Field(20_000, ge=1, description="relaxations, after which a point is a timeout")
+
+    def bracket(self, question: Question, above: Float[Tensor, "R n"]) -> Certificate:
+        lower = torch.full(question.shape, torch.inf, dtype=torch.float64)
+        upper, witness = lower.clone(), torch.zeros_like(question.x)
+        cut = torch.zeros(question.shape, dtype=torch.bool)
+        for replica in range(len(question.x)):
+            for margin in margins(question, replica):
+                todo = margin.points & ~question.lost[replica]
+                if not todo.any():
+                    continue
+                best = torch.minimum(upper[replica, todo], above[replica, todo])
+                low, high, delta, stopped = self._against(question, margin, todo, best)
+                lower[replica, todo] = torch.minimum(lower[replica, todo], low)
+                better = high < upper[replica, todo]
+                upper[replica, todo] = torch.minimum(upper[replica, todo], high)
+                witness[replica, todo] = torch.where(
+                    better[:, None], delta, witness[replica, todo]
+                )
+                cut[replica, todo] |= stopped
+        lower = torch.minimum(lower, upper)
+        closed = lower >= upper * (1 - self.tol)
+        status = torch.where(closed, EXACT, torch.where(cut, TIMEOUT, BOUND))
+        return Certificate(lower, upper, status, witness)
+
+    def _against(
+        self, question: Question, margin: Margin, todo: Tensor, best: Float[Tensor, " n"]
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Lower and upper ends, deltas and timeouts against one rival."""
+        x = question.x[margin.replica, todo]
+        net = Reduced.of(margin, Code.of(margin.activation), x)
+        if net.never:
+            never = torch.full_like(best, torch.inf)
+            return never, never, torch.zeros_like(x), torch.zeros_like(best, dtype=torch.bool)
+        limit = torch.where(best.isfinite(), best, net.limits)
+        room = min(self.nodes, ROOM // len(net.a))
+        low, high, ended, _, delta = nearest_of_all(
+            *net.arrays, margin.strict, limit.numpy(), self.tol, self.nodes, room
+        )
+        delta = torch.from_numpy(delta) @ net.basis.T
+        return torch.from_numpy(low), torch.from_numpy(high), delta, torch.from_numpy(ended == CUT)
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A margin as the compiled code takes it: own neurons first, rows in the span's coordinates."""
+
+    w: Float[Tensor, "m d"]
+    a: Float[Tensor, " m"]
+    own: int
+    z: Float[Tensor, "n m"]
+    far: Float[Tensor, " n"]
+    margin: Margin
+    code: Code
+
+    @classmethod
+    def of(cls, margin: Margin, code: Code, x: Float[Tensor, "n d"]) -> Reduced:
+        w, b, a = merge(margin.w, margin.b, margin.a, code)
+        order = torch.cat([(a > 0).nonzero(), (a < 0).nonzero()]).flatten()
+        z = x @ w[order].T + b[order]
+        return cls(w[order], a[order].abs(), int((a > 0).sum()), z, x.norm(dim=1), margin, code)
+
+    @property
+    def never(self) -> bool:
+        """No neuron opposes, and what the others can add is of the right sign."""
+        c, strict = self.margin.c, self.margin.strict
+        positive = self.code.flat or self.code.kind == GAUSSIAN or self.own == 0
+        return self.own == len(self.a) and positive and (c > 0 or (c == 0 and strict))
+
+    @cached_property
+    def basis(self) -> Float[Tensor, "d r"]:
+        return torch.linalg.qr(self.w.T).Q
+
+    @property
+    def limits(self) -> Float[Tensor, " n"]:
+        """How far to look where no success is known."""
+        norms = self.w.norm(dim=1)
+        kinks = (self.z.abs() / norms).amax(1) + abs(self.margin.c) / (self.a * norms).sum()
+        return (FAR * kinks).clamp_min(1e-300)
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """A, a, own, c, z0 [n m], |w|, |x| and the activation's code."""
+        rows, lengths = (self.w @ self.basis, self.a), (self.w.norm(dim=1), self.far)
+        points = (self.own, self.margin.c, self.z.numpy())
+        code = (self.code.kind, self.code.p, self.code.q)
+        return *(r.numpy() for r in rows), *points, *(n.numpy() for n in lengths), *code
