@@ -20,7 +20,7 @@ SOURCE = Path(unmix.__file__).parent
 # From left to right; those of one column may not import each other.
 ORDER = """
 errors · catalog · spec · streams · data · nets · perturbations · train · experiment ·
-probes attacks · claims · style · papers · sealed · records · query · store · sweep · forecast ·
+probes attacks certify · claims · style · papers · sealed · records · query · store · sweep · forecast ·
 report · reproduction · campaign · listing · terminal · showing · asked · cli · __main__
 """
 COLUMN = {name: i for i, names in enumerate(ORDER.split("·")) for name in names.split()}

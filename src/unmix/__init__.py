@@ -24,6 +24,7 @@ _NAMES = {
     "Record": "unmix.train.base",
     "SuiteL2": "unmix.attacks.suite",
     "robustness": "unmix.attacks.suite",
+    "certificate": "unmix.certify.base",
     "probe": "unmix.probes.base",
     "verdicts": "unmix.papers.base",
     "predict": "unmix.papers.beside",

@@ -295,6 +295,34 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.attacks.one:SuiteOfOne", "one attack alone, in any norm, for thousands of images"
         ),
     },
+    "certify": {
+        "exact-l2": Entry(
+            "unmix.certify.exact:ExactL2",
+            "exact l2 radii: branch and bound over the neurons that vote against the label",
+        ),
+        "root": Entry(
+            "unmix.certify.bounds:Root",
+            "its convex relaxation at the self-consistent radius (rounds=0: CROWN-type)",
+        ),
+        "interval": Entry(
+            "unmix.certify.bounds:Interval", "every pre-activation as bad as the ball allows (IBP)"
+        ),
+        "lipschitz": Entry(
+            "unmix.certify.bounds:Lipschitz", "margin over the net's Lipschitz constant"
+        ),
+        "pairwise-lipschitz": Entry(
+            "unmix.certify.softmax:PairwiseLipschitz",
+            "softmax nets: margin over the steepest difference of two outputs",
+        ),
+        "subsets": Entry(
+            "unmix.certify.subsets:Subsets",
+            "exact l2 radii of ReLU nets over subsets of opposing neurons: an oracle",
+        ),
+        "brute-force": Entry(
+            "unmix.certify.brute:BruteForce",
+            "exact l2 radii over all activation patterns of a few neurons: an oracle",
+        ),
+    },
 }
 
 

@@ -1,7 +1,7 @@
 """Lower bounds of the robust radius without a search: Lipschitz, interval and root bounds.
 
-A bound that holds only within a ball of radius rho proves min(rho, bound(rho)); the best such radius
-is self-consistent, rho = bound(rho), and is found by bisection.
+A bound that holds only within a ball of radius rho proves min(rho, bound(rho)); the best such
+radius is self-consistent, rho = bound(rho), and is found by bisection.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Root(PerMargin):
         net = Reduced.of(margin, Code.of(margin.activation), x)
         if net.never:
             return torch.full((len(x),), torch.inf, dtype=x.dtype)
-        return torch.from_numpy(roots(*net.arrays, net.limits.numpy(), self.rounds))
+        return torch.from_numpy(roots(net.compiled, *net.points, net.limits.numpy(), self.rounds))
 
 
 def dual(w: Float[Tensor, "M d"], norm: Norm) -> Float[Tensor, " M"]:

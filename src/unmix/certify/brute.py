@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from pydantic import Field
-from scipy.optimize import linprog, nnls
+from scipy.optimize import nnls
 from torch import Tensor
 
-from unmix.certify.base import EXACT, Certificate, Certifier, Question
+from unmix.certify.base import EXACT, UNSUPPORTED, Certificate, Certifier, Question, blank
 from unmix.certify.margins import Margin, margins
 from unmix.errors import CertificateError
 from unmix.nets.activations import Activation, LeakyRelu, Power, Relu
@@ -33,6 +33,9 @@ class BruteForce(Certifier):
     most: int = Field(12, ge=1, description="neurons with a say, beyond which it refuses")
 
     def bracket(self, question: Question, above: Float[Tensor, "R n"]) -> Certificate:
+        why = unsupported(question)
+        if why:
+            return blank(question, torch.zeros_like(above), UNSUPPORTED, "l2", why)
         lower = torch.full(question.shape, torch.inf, dtype=torch.float64)
         upper, witness = lower.clone(), torch.zeros_like(question.x)
         for replica in range(len(question.x)):
@@ -58,6 +61,17 @@ class BruteForce(Certifier):
                 witness[point] = torch.from_numpy(basis @ delta)
 
 
+def unsupported(question: Question) -> str:
+    """Why piecewise-linear oracles cannot answer; nothing if they can."""
+    if question.reading == "difference":
+        return "the difference of softmax probabilities is not piecewise linear"
+    try:
+        linear_below(question.form.activation)
+    except CertificateError as error:
+        return error.message
+    return ""
+
+
 def linear_below(activation: Activation) -> float:
     """Slope below 0 of an activation with slope 1 above; others are refused."""
     if isinstance(activation, LeakyRelu):
@@ -72,8 +86,10 @@ def linear_below(activation: Activation) -> float:
 def closest(
     w: np.ndarray, z0: np.ndarray, a: np.ndarray, c: float, leak: float, strict: bool
 ) -> tuple[float, np.ndarray]:
-    """Smallest |delta| over all cells with m <= 0 (and m < 0 somewhere in the cell, if strict), with
-    a delta of this length up to 1e-6; infinity if no cell holds one."""
+    """Smallest |delta| over all cells with m <= 0 (and m < 0 somewhere in the cell, if strict).
+
+    With it comes a delta of this length up to 1e-6; infinity if no cell holds one.
+    """
     found = []
     for pattern in product((1.0, -1.0), repeat=len(a)):
         s = np.array(pattern)
@@ -83,12 +99,12 @@ def closest(
         delta = least_distance(rows, least)
         if delta is not None:
             found.append((float(np.linalg.norm(delta)), tuple(delta), (rows, least)))
-    for length, delta, (rows, least) in sorted(found, key=lambda f: f[0]):
+    for length, nearest, (rows, least) in sorted(found, key=lambda f: f[0]):
         if not strict or _enters(rows, least):
             # A corner of the cell is not replayed well: a little inside it, where there is room.
             inner = least_distance(rows, least + 1e-10 * np.linalg.norm(rows, axis=1))
             if inner is None or np.linalg.norm(inner) > length * (1 + 1e-6):
-                return length, np.array(delta)
+                return length, np.array(nearest)
             return length, inner
     return np.inf, np.zeros(w.shape[1])
 
@@ -111,12 +127,11 @@ def least_distance(rows: np.ndarray, least: np.ndarray) -> np.ndarray | None:
         return None
     x = -size * rest[:-1] / rest[-1]
     # An infeasible system leaves a residual of rounding errors only, and a useless x.
-    return x if (rows @ x >= least - 1e-7 * (size + np.abs(x).max())).all() else None
+    return x if (rows @ x >= least - 1e-9 * (size + np.abs(x).max())).all() else None
 
 
 def _enters(rows: np.ndarray, least: np.ndarray) -> bool:
     """Does the cell hold a point with m < 0? (Rows and bounds as above, the margin's first.)"""
-    answer = linprog(-rows[0], A_ub=-rows[1:], b_ub=-least[1:], bounds=(None, None))
-    if answer.status == 3:
-        return True
-    return bool(answer.status == 0 and rows[0] @ answer.x > least[0] + 1e-9 * (1 + abs(least[0])))
+    lower = least.copy()
+    lower[0] += 1e-7 * (np.abs(least).max() + np.abs(rows).max())
+    return least_distance(rows, lower) is not None

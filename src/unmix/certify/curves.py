@@ -1,7 +1,7 @@
 """The activations inside compiled code: phi, phi', by a code and two numbers.
 
-    0  max(s, p s)                     2  0 | s^p / (p q^(p-1)) | s - (1 - 1/p) q
-    1  relu(s)^p                       3  s Phi(s/p) + p phi(s/p)
+0  max(s, p s)                     2  0 | s^p / (p q^(p-1)) | s - (1 - 1/p) q
+1  relu(s)^p                       3  s Phi(s/p) + p phi(s/p)
 """
 
 from __future__ import annotations

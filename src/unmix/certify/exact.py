@@ -1,4 +1,4 @@
-"""Exact robust radii of two-layer nets in l2: a difference of convex functions, by branch and bound.
+"""Exact l2 radii of two-layer nets: a difference of convex functions, by branch and bound.
 
 The oriented margin is m = sum_P a phi(z) - sum_Q a phi(z) + c with phi convex: only the neurons Q
 that vote against the label make it non-convex, and only those are branched on (`search`). Each node
@@ -11,21 +11,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor
 
-from unmix.certify.base import BOUND, EXACT, TIMEOUT, Certificate, Certifier, Question
+from unmix.certify.base import (
+    BOUND,
+    EXACT,
+    TIMEOUT,
+    UNSUPPORTED,
+    Certificate,
+    Certifier,
+    Question,
+    blank,
+)
 from unmix.certify.curves import GAUSSIAN, Code
 from unmix.certify.margins import Margin, margins
 from unmix.certify.merging import merge
+from unmix.certify.relaxation import Net
 from unmix.certify.search import CUT, nearest_of_all
 
 # Without any known success, nothing beyond this many times the farthest kink is asked.
 FAR = 1000.0
+# An upper end this short is a radius of 0: x lies on the decision surface.
+NOTHING = 1e-12
 # Numbers that open nodes may hold together, per array.
 ROOM = 20_000_000
 
@@ -39,6 +52,9 @@ class ExactL2(Certifier):
 
     def bracket(self, question: Question, above: Float[Tensor, "R n"]) -> Certificate:
         lower = torch.full(question.shape, torch.inf, dtype=torch.float64)
+        if question.reading == "difference":
+            why = "exact-l2 knows signs of one output and largest outputs; use pairwise-lipschitz"
+            return blank(question, torch.zeros_like(lower), UNSUPPORTED, "l2", why)
         upper, witness = lower.clone(), torch.zeros_like(question.x)
         cut = torch.zeros(question.shape, dtype=torch.bool)
         for replica in range(len(question.x)):
@@ -51,12 +67,10 @@ class ExactL2(Certifier):
                 lower[replica, todo] = torch.minimum(lower[replica, todo], low)
                 better = high < upper[replica, todo]
                 upper[replica, todo] = torch.minimum(upper[replica, todo], high)
-                witness[replica, todo] = torch.where(
-                    better[:, None], delta, witness[replica, todo]
-                )
+                witness[replica, todo] = torch.where(better[:, None], delta, witness[replica, todo])
                 cut[replica, todo] |= stopped
         lower = torch.minimum(lower, upper)
-        closed = lower >= upper * (1 - self.tol)
+        closed = (lower >= upper * (1 - self.tol)) | ((lower == 0) & (upper < NOTHING))
         status = torch.where(closed, EXACT, torch.where(cut, TIMEOUT, BOUND))
         return Certificate(lower, upper, status, witness)
 
@@ -72,7 +86,7 @@ class ExactL2(Certifier):
         limit = torch.where(best.isfinite(), best, net.limits)
         room = min(self.nodes, ROOM // len(net.a))
         low, high, ended, _, delta = nearest_of_all(
-            *net.arrays, margin.strict, limit.numpy(), self.tol, self.nodes, room
+            net.compiled, *net.points, limit.numpy(), self.tol, self.nodes, room
         )
         delta = torch.from_numpy(delta) @ net.basis.T
         return torch.from_numpy(low), torch.from_numpy(high), delta, torch.from_numpy(ended == CUT)
@@ -99,7 +113,10 @@ class Reduced:
 
     @property
     def never(self) -> bool:
-        """No neuron opposes, and what the others can add is of the right sign."""
+        """No neuron opposes, and what the others can add is of the right sign (for a point that is
+        right as it is, nothing at all is enough)."""
+        if len(self.a) == 0:
+            return True
         c, strict = self.margin.c, self.margin.strict
         positive = self.code.flat or self.code.kind == GAUSSIAN or self.own == 0
         return self.own == len(self.a) and positive and (c > 0 or (c == 0 and strict))
@@ -113,12 +130,16 @@ class Reduced:
         """How far to look where no success is known."""
         norms = self.w.norm(dim=1)
         kinks = (self.z.abs() / norms).amax(1) + abs(self.margin.c) / (self.a * norms).sum()
-        return (FAR * kinks).clamp_min(1e-300)
+        return torch.where(kinks > 0, FAR * kinks, 1.0)
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
-        """A, a, own, c, z0 [n m], |w|, |x| and the activation's code."""
-        rows, lengths = (self.w @ self.basis, self.a), (self.w.norm(dim=1), self.far)
-        points = (self.own, self.margin.c, self.z.numpy())
-        code = (self.code.kind, self.code.p, self.code.q)
-        return *(r.numpy() for r in rows), *points, *(n.numpy() for n in lengths), *code
+    def compiled(self) -> Net:
+        """The net as the compiled code takes it."""
+        rows, norms = (self.w @ self.basis).numpy(), self.w.norm(dim=1).numpy()
+        code, c, strict = self.code, self.margin.c, self.margin.strict
+        return Net(rows, self.a.numpy(), self.own, c, strict, norms, code.kind, code.p, code.q)
+
+    @property
+    def points(self) -> tuple[np.ndarray, np.ndarray]:
+        """Pre-activations, and |x|."""
+        return self.z.numpy(), self.far.numpy()

@@ -1,8 +1,8 @@
 """Neurons that say the same are one: parallel ones are added up.
 
-If (w_j, b_j) = t (w, b) with t > 0, then phi(z_j) = t^p phi(z) for lines (p = 1) and powers. Rows are
-taken for parallel only where they differ by PARALLEL of their length, which moves a margin by less
-than the rounding that every bound allows for (ROUND in `relaxation`, ten times as much).
+If (w_j, b_j) = t (w, b) with t > 0, then phi(z_j) = t^p phi(z) for lines (p = 1) and powers. Rows
+are taken for parallel only where they differ by PARALLEL of their length, which moves a margin by
+less than the rounding that every bound allows for (ROUND in `relaxation`, ten times as much).
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ With own neurons P and opposing ones Q (all weights a > 0, phi convex)
 
     m(delta) = sum_P a phi(z) - sum_Q a phi(z) + c,      z = z0 + A delta,
 
-tangents bound phi from below on P, chords over [lo, hi] bound it from above on Q, and nu_q weighs the
-walls lo <= z_q <= hi of the node. What remains is linear, N + <V, delta> <= m(delta):
+tangents bound phi from below on P, chords over [lo, hi] bound it from above on Q, and nu_q weighs
+the walls lo <= z_q <= hi of the node. What remains is linear, N + <V, delta> <= m(delta):
 
     N = c + sum_P a (theta z0 - phi*(theta)) - sum_Q a (s z0 + i) + sum_Q nu (z0 - wall)
     V =     sum_P a theta A_p               - sum_Q a s A_q       + sum_Q nu A_q
@@ -23,50 +23,139 @@ what it is the sum of: |z0| + 2 |x| |w|.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from unmix.certify.curves import LINES, slope, value
-from unmix.train.engines.compiled import compiled
+from unmix.train.engines.compiled import compiled, reordered
 
 ROUND = 1e-13
 SLACK = 1e-9
-HALVINGS, CORRECTIONS, TINY = 24, 300, 1e-3
+HALVINGS = 24
 # A wall may weigh this much more than the margin; beyond, the wall alone is as good a bound.
 HEAVY = 1e4
 
 
+class Net(NamedTuple):
+    """An oriented margin: the first `own` neurons vote for the label, the others against it."""
+
+    A: np.ndarray
+    a: np.ndarray
+    own: int
+    c: float
+    strict: bool
+    norms: np.ndarray
+    kind: int
+    p: float
+    q: float
+
+
+class Point(NamedTuple):
+    """Where the net is asked: z0 = W x + b, and the size of the sums in it."""
+
+    z0: np.ndarray
+    grain: np.ndarray
+
+
+class Node(NamedTuple):
+    """Intervals of the opponents, lines (s, i) above them, tangents `t` (slopes, for lines) of the
+    own neurons and weights `nu` of the walls; all are changed in place."""
+
+    lo: np.ndarray
+    hi: np.ndarray
+    s: np.ndarray
+    i: np.ndarray
+    t: np.ndarray
+    nu: np.ndarray
+
+
+class Room(NamedTuple):
+    """Memory: V, its part from walls, the primal delta, pre-activations, and a direction."""
+
+    V: np.ndarray
+    walls: np.ndarray
+    out: np.ndarray
+    z: np.ndarray
+    u: np.ndarray
+
+
+@reordered
+def dot(x, y):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for e in range(len(x)):
+        total += x[e] * y[e]
+    return total
+
+
+@reordered
+def along(A, j, x):  # type: ignore[no-untyped-def]
+    """<A_j, x>; no view of the row is made, since counting its references costs as much."""
+    total = 0.0
+    for e in range(len(x)):
+        total += A[j, e] * x[e]
+    return total
+
+
+@reordered
+def add(x, weight, A, j):  # type: ignore[no-untyped-def]
+    """x += weight A_j."""
+    for e in range(len(x)):
+        x[e] += weight * A[j, e]
+
+
 @compiled
-def chords(kind, p, q, z0, reach, lo, hi, s, i):  # type: ignore[no-untyped-def]
+def tangent(kind, p, q, t):  # type: ignore[no-untyped-def]
+    """Slope and value at 0 of a tangent (for lines, t is the slope)."""
+    if kind == LINES:
+        return t, 0.0
+    steep = slope(kind, p, q, t)
+    return steep, value(kind, p, q, t) - steep * t
+
+
+@compiled
+def wall(lo, hi, weight):  # type: ignore[no-untyped-def]
+    """The wall that a weight of this sign leans on; 0 for none."""
+    if weight > 0:
+        return hi
+    return lo if weight < 0 else 0.0
+
+
+@compiled
+def reset(net, point, node):  # type: ignore[no-untyped-def]
+    """Tangents as they are at x, and no weight on walls."""
+    for j in range(net.own):
+        at_x = point.z0[j]
+        node.t[j] = slope(net.kind, net.p, net.q, at_x) if net.kind == LINES else at_x
+    node.nu[:] = 0
+
+
+@compiled
+def chords(net, point, node, rho):  # type: ignore[no-untyped-def]
     """Chords of phi over the node's intervals within the ball; False if one of them is empty."""
-    for j in range(len(z0)):
-        low, high = max(lo[j], z0[j] - reach[j]), min(hi[j], z0[j] + reach[j])
+    for j in range(len(node.lo)):
+        k = net.own + j
+        reach = rho * net.norms[k]
+        low, high = max(node.lo[j], point.z0[k] - reach), min(node.hi[j], point.z0[k] + reach)
         if low > high:
             return False
-        at_low, at_high = value(kind, p, q, low), value(kind, p, q, high)
+        at_low = value(net.kind, net.p, net.q, low)
+        at_high = value(net.kind, net.p, net.q, high)
         if high - low > 1e-9 * (1 + abs(low) + abs(high)):
-            s[j] = (at_high - at_low) / (high - low)
+            s = (at_high - at_low) / (high - low)
             # The larger of both ends, as rounding must not lower a chord.
-            i[j] = max(at_low - s[j] * low, at_high - s[j] * high)
+            node.s[j], node.i[j] = s, max(at_low - s * low, at_high - s * high)
         else:
-            s[j], i[j] = 0.0, max(at_low, at_high)
+            node.s[j], node.i[j] = 0.0, max(at_low, at_high)
     return True
 
 
 @compiled
-def tangents(kind, p, q, z, s, i):  # type: ignore[no-untyped-def]
-    """Tangents of phi at z: a net with these for Q is misclassified only where the real one is."""
+def tangents(net, z, node):  # type: ignore[no-untyped-def]
+    """Tangents of the opponents at z: a net with these is misclassified only where ours is."""
     for j in range(len(z)):
-        s[j] = slope(kind, p, q, z[j])
-        i[j] = value(kind, p, q, z[j]) - s[j] * z[j]
-
-
-@compiled
-def _dot(a, b):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for j in range(len(a)):
-        total += a[j] * b[j]
-    return total
+        node.s[j] = slope(net.kind, net.p, net.q, z[j])
+        node.i[j] = value(net.kind, net.p, net.q, z[j]) - node.s[j] * z[j]
 
 
 @compiled
@@ -85,15 +174,15 @@ def _step(n, square, beta, b, c, low, high):  # type: ignore[no-untyped-def]
 def _curved(kind, p, q, z0, weight, t, reach, n, square, b, c):  # type: ignore[no-untyped-def]
     """Best tangent point of one own neuron: where it is the pre-activation at the primal point."""
     theta = slope(kind, p, q, t)
-    rest = theta * (z0 - t) + value(kind, p, q, t)
+    before = theta * (z0 - t) + value(kind, p, q, t)
     low, high = z0 - reach, z0 + reach
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         steep = slope(kind, p, q, middle)
         tau = weight * (steep - theta)
-        gain = weight * (steep * (z0 - middle) + value(kind, p, q, middle) - rest)
+        after = steep * (z0 - middle) + value(kind, p, q, middle)
         size = square + 2 * b * tau + c * tau * tau
-        if (z0 - middle) * size > (n + gain) * (b + c * tau):
+        if (z0 - middle) * size > (n + weight * (after - before)) * (b + c * tau):
             low = middle
         else:
             high = middle
@@ -101,221 +190,136 @@ def _curved(kind, p, q, z0, weight, t, reach, n, square, b, c):  # type: ignore[
 
 
 @compiled
-def _scaled(A, own, z0, lo, hi, nu, n, V, heavy, walls):  # type: ignore[no-untyped-def]
-    """All walls heavier or lighter at once: the step that single ones are slow to make."""
-    square = _dot(V, V)
-    walls[:] = 0
-    gain, most = 0.0, 0.0
-    for j in range(len(nu)):
-        if nu[j] != 0:
-            gain += nu[j] * (z0[own + j] - (hi[j] if nu[j] > 0 else lo[j]))
-            most = max(most, abs(nu[j]))
-            for e in range(len(V)):
-                walls[e] += nu[j] * A[own + j, e]
-    if most == 0:
-        return n, square
-    tau = _step(n, square, gain, _dot(V, walls), _dot(walls, walls), -1.0, heavy / most)
-    if tau != 0:
-        n += tau * gain
-        V += tau * walls
-        nu *= 1 + tau
-    return n, _dot(V, V)
+def _own(net, point, node, rho, n, square, V):  # type: ignore[no-untyped-def]
+    """One round over the own neurons; the new N and |V|^2."""
+    A, a, norms = net.A, net.a, net.norms
+    kind, p, q = net.kind, net.p, net.q
+    tops = node.t
+    for j in range(net.own):
+        z0, size = point.z0[j], norms[j] ** 2
+        reach = rho * norms[j]
+        if kind == LINES and abs(z0) >= reach:
+            continue
+        b, before = along(A, j, V), tangent(kind, p, q, tops[j])
+        if kind == LINES:
+            low, high = a[j] * (p - tops[j]), a[j] * (1.0 - tops[j])
+            tau = _step(n, square, z0, b, size, low, high)
+            tops[j] = min(max(tops[j] + tau / a[j], p), 1.0)
+        else:
+            tops[j] = _curved(kind, p, q, z0, a[j], tops[j], reach, n, square, b, size)
+        after = tangent(kind, p, q, tops[j])
+        tau = a[j] * (after[0] - before[0])
+        n += tau * z0 + a[j] * (after[1] - before[1])
+        square += tau * (2 * b + tau * size)
+        add(V, tau, A, j)
+    return n, square
 
 
 @compiled
-def relax(A, a, own, c, z0, norms, grain, kind, p, q, lo, hi, s, i, t, nu, rho, goal, rounds, patience, V, out):  # type: ignore[no-untyped-def]
-    """Improve tangents `t` [own] (slopes, for lines) and wall weights `nu` in place.
+def _walls(net, point, node, heavy, n, square, V):  # type: ignore[no-untyped-def]
+    """One round over the walls; the new N and |V|^2."""
+    A, norms = net.A, net.norms
+    lo, hi, nu = node.lo, node.hi, node.nu
+    for j in range(len(nu)):
+        if lo[j] == -math.inf and hi[j] == math.inf:
+            continue
+        k, old = net.own + j, nu[j]
+        z0, b, size = point.z0[k], along(A, k, V), norms[k] ** 2
+        # Without this wall, then with it on either side.
+        n -= old * (z0 - wall(lo[j], hi[j], old))
+        bare, plain, new = square - old * (2 * b - old * size), b - old * size, 0.0
+        if hi[j] < math.inf:
+            new = _step(n, bare, z0 - hi[j], plain, size, 0.0, heavy)
+        if new == 0 and lo[j] > -math.inf:
+            new = _step(n, bare, z0 - lo[j], plain, size, -heavy, 0.0)
+        n += new * (z0 - wall(lo[j], hi[j], new))
+        nu[j], tau = new, new - old
+        square += tau * (2 * b + tau * size)
+        add(V, tau, A, k)
+    return n, square
 
-    Returns the certified bound; `out` receives the primal delta. `s`, `i` are lines above Q. It stops
-    at `goal`, after `rounds`, or when a round closes less than `patience` of what is missing.
+
+@compiled
+def _scaled(net, point, node, heavy, n, room):  # type: ignore[no-untyped-def]
+    """All walls heavier or lighter at once: the step that single ones are slow to make."""
+    gain, most = 0.0, 0.0
+    room.walls[:] = 0
+    for j in range(len(node.nu)):
+        if node.nu[j] != 0:
+            gain += node.nu[j] * (point.z0[net.own + j] - wall(node.lo[j], node.hi[j], node.nu[j]))
+            most = max(most, abs(node.nu[j]))
+            add(room.walls, node.nu[j], net.A, net.own + j)
+    square = dot(room.V, room.V)
+    if most > 0:
+        b, size = dot(room.V, room.walls), dot(room.walls, room.walls)
+        tau = _step(n, square, gain, b, size, -1.0, heavy / most)
+        n += tau * gain
+        room.V[:] += tau * room.walls
+        node.nu[:] *= 1 + tau
+        square = dot(room.V, room.V)
+    return n, square
+
+
+@compiled
+def relax(net, point, node, rho, goal, rounds, patience, room):  # type: ignore[no-untyped-def]
+    """Improve tangents and wall weights; the certified bound, with the primal delta in room.out.
+
+    It stops at `goal`, after `rounds`, or when a round closes too little: less than `patience` of
+    what is missing.
     """
-    r, against = A.shape[1], len(z0) - own
-    V[:] = 0
-    n, heavy = c, 0.0
-    for j in range(own):
-        reach = rho * norms[j]
-        if kind == LINES:
-            if z0[j] >= reach:
-                t[j] = 1.0
-            elif z0[j] <= -reach:
-                t[j] = p
-            theta, rest = t[j], t[j] * z0[j]
-        else:
-            t[j] = min(max(t[j], z0[j] - reach), z0[j] + reach)
-            theta = slope(kind, p, q, t[j])
-            rest = theta * (z0[j] - t[j]) + value(kind, p, q, t[j])
-        n += a[j] * rest
-        heavy += a[j]
-        for e in range(r):
-            V[e] += a[j] * theta * A[j, e]
-    for j in range(against):
-        k = own + j
-        n -= a[k] * (s[j] * z0[k] + i[j])
-        heavy += a[k]
-        if nu[j] > 0:
-            n += nu[j] * (z0[k] - hi[j])
-        elif nu[j] < 0:
-            n += nu[j] * (z0[k] - lo[j])
-        for e in range(r):
-            V[e] += (nu[j] - a[k] * s[j]) * A[k, e]
-    heavy *= HEAVY
-    square, walls = _dot(V, V), np.empty(r)
-    before = -math.inf
+    for j in range(net.own):
+        z0, reach = point.z0[j], rho * net.norms[j]
+        if net.kind != LINES:
+            node.t[j] = min(max(node.t[j], z0 - reach), z0 + reach)
+        elif abs(z0) >= reach:
+            node.t[j] = 1.0 if z0 > 0 else net.p
+    n, square, _, _ = _linear(net, point, node, room.V)
+    before, heavy = -math.inf, HEAVY * net.a.sum()
     for _ in range(rounds):
-        for j in range(own):
-            reach = rho * norms[j]
-            if abs(z0[j]) >= reach and kind == LINES:
-                continue
-            b, size = _dot(V, A[j]), norms[j] * norms[j]
-            if kind == LINES:
-                low, high = a[j] * (p - t[j]), a[j] * (1.0 - t[j])
-                tau = _step(n, square, z0[j], b, size, low, high)
-                t[j] = min(max(t[j] + tau / a[j], p), 1.0)
-                n += tau * z0[j]
-            else:
-                old = slope(kind, p, q, t[j])
-                rest = old * (z0[j] - t[j]) + value(kind, p, q, t[j])
-                t[j] = _curved(kind, p, q, z0[j], a[j], t[j], reach, n, square, b, size)
-                new = slope(kind, p, q, t[j])
-                tau = a[j] * (new - old)
-                n += a[j] * (new * (z0[j] - t[j]) + value(kind, p, q, t[j]) - rest)
-            if tau != 0:
-                square += tau * (2 * b + tau * size)
-                for e in range(r):
-                    V[e] += tau * A[j, e]
-        for j in range(against):
-            k = own + j
-            if lo[j] == -math.inf and hi[j] == math.inf:
-                continue
-            b, size, old = _dot(V, A[k]), norms[k] * norms[k], nu[j]
-            # Without this wall, then with it on either side.
-            if old > 0:
-                n -= old * (z0[k] - hi[j])
-            elif old < 0:
-                n -= old * (z0[k] - lo[j])
-            bare, plain = square - old * (2 * b - old * size), b - old * size
-            new = 0.0
-            if hi[j] < math.inf:
-                new = _step(n, bare, z0[k] - hi[j], plain, size, 0.0, heavy)
-            if new == 0 and lo[j] > -math.inf:
-                new = _step(n, bare, z0[k] - lo[j], plain, size, -heavy, 0.0)
-            if new > 0:
-                n += new * (z0[k] - hi[j])
-            elif new < 0:
-                n += new * (z0[k] - lo[j])
-            nu[j], tau = new, new - old
-            if tau != 0:
-                square += tau * (2 * b + tau * size)
-                for e in range(r):
-                    V[e] += tau * A[k, e]
-        n, square = _scaled(A, own, z0, lo, hi, nu, n, V, heavy, walls)
+        n, square = _own(net, point, node, rho, n, square, room.V)
+        n, square = _walls(net, point, node, heavy, n, square, room.V)
+        n, square = _scaled(net, point, node, heavy, n, room)
         ratio = n / math.sqrt(square) if square > 0 else 0.0
         if ratio >= goal or ratio - before <= patience * min(abs(goal - ratio), abs(ratio)):
             break
         before = ratio
-    return certified(A, a, own, c, z0, norms, grain, kind, p, q, lo, hi, s, i, t, nu, V, out)
+    return _certified(net, point, node, room)
 
 
 @compiled
-def certified(A, a, own, c, z0, norms, grain, kind, p, q, lo, hi, s, i, t, nu, V, out):  # type: ignore[no-untyped-def]
-    """N / |V| afresh and rounded down, with the primal point in `out`."""
-    r, against = A.shape[1], len(z0) - own
+def _linear(net, point, node, V):  # type: ignore[no-untyped-def]
+    """N and |V|^2 afresh, with what their terms sum to in size."""
+    A, a, norms = net.A, net.a, net.norms
+    kind, p, q = net.kind, net.p, net.q
+    s, i, tops, nu = node.s, node.i, node.t, node.nu
+    z0, grain = point.z0, point.grain
     V[:] = 0
-    n, terms, lengths = c, abs(c), 0.0
-    for j in range(len(z0)):
-        if j < own:
-            if kind == LINES:
-                weight, rest, size = t[j], 0.0, 0.0
-            else:
-                weight = slope(kind, p, q, t[j])
-                rest = value(kind, p, q, t[j]) - weight * t[j]
-                size = abs(weight * t[j]) + abs(rest)
-            weight, rest, size = a[j] * weight, a[j] * rest, a[j] * size
+    n, terms, lengths = net.c, abs(net.c), 0.0
+    for k in range(len(z0)):
+        if k < net.own:
+            steep, base = tangent(kind, p, q, tops[k])
+            weight, base = a[k] * steep, a[k] * base
+            size = abs(base) + (0.0 if kind == LINES else abs(weight * tops[k]))
         else:
-            k = j - own
-            weight, rest = nu[k] - a[j] * s[k], -a[j] * i[k]
-            size = abs(rest) + a[j] * abs(s[k] * z0[j])
-            if nu[k] > 0:
-                rest -= nu[k] * hi[k]
-                size += nu[k] * abs(hi[k])
-            elif nu[k] < 0:
-                rest -= nu[k] * lo[k]
-                size -= nu[k] * abs(lo[k])
-        n += weight * z0[j] + rest
-        terms += abs(weight) * grain[j] + size
-        lengths += abs(weight) * norms[j]
-        for e in range(r):
-            V[e] += weight * A[j, e]
-    square = _dot(V, V)
-    for e in range(r):
-        out[e] = -n * V[e] / square if square > 0 else 0.0
+            j = k - net.own
+            lean = nu[j] * wall(node.lo[j], node.hi[j], nu[j])
+            weight, base = nu[j] - a[k] * s[j], -a[k] * i[j] - lean
+            size = a[k] * (abs(i[j]) + abs(s[j]) * grain[k]) + abs(lean)
+        n += weight * z0[k] + base
+        terms += abs(weight) * grain[k] + size
+        lengths += abs(weight) * norms[k]
+        add(V, weight, A, k)
+    return n, dot(V, V), terms, lengths
+
+
+@compiled
+def _certified(net, point, node, room):  # type: ignore[no-untyped-def]
+    """N / |V| rounded down, with the primal point."""
+    n, square, terms, lengths = _linear(net, point, node, room.V)
+    for e in range(len(room.V)):
+        room.out[e] = -n * room.V[e] / square if square > 0 else 0.0
     safe = n - ROUND * terms
     if safe <= 0:
         return 0.0
-    return safe / (math.sqrt(square) + ROUND * lengths) * (1 - SLACK)
-
-
-@compiled
-def at(A, z0, delta, z):  # type: ignore[no-untyped-def]
-    """z = z0 + A delta."""
-    for j in range(len(z0)):
-        z[j] = z0[j] + _dot(A[j], delta)
-
-
-@compiled
-def margin(a, own, c, kind, p, q, z0, z, share):  # type: ignore[no-untyped-def]
-    """m at z0 + share (z - z0)."""
-    total = c
-    for j in range(len(z0)):
-        term = a[j] * value(kind, p, q, z0[j] + share * (z[j] - z0[j]))
-        total += term if j < own else -term
-    return total
-
-
-@compiled
-def edge(a, own, c, kind, p, q, z0, z, strict, limit):  # type: ignore[no-untyped-def]
-    """Smallest share <= limit found of the way to z from which on m is lost; infinity if none."""
-    before, share, hit = 0.0, 1 - 1e-7, False
-    stretch = 1e-7
-    while share <= limit and not hit:
-        m = margin(a, own, c, kind, p, q, z0, z, share)
-        hit = m < 0 or (m == 0 and not strict)
-        if not hit:
-            before, share, stretch = share, 1 + stretch, stretch * 10
-    if not hit:
-        return math.inf
-    after = share
-    for _ in range(45):
-        share = (before + after) / 2
-        m = margin(a, own, c, kind, p, q, z0, z, share)
-        if m < 0 or (m == 0 and not strict):
-            after = share
-        else:
-            before = share
-    return after
-
-
-@compiled
-def inward(A, a, own, p, z, norms, small, V, u):  # type: ignore[no-untyped-def]
-    """A direction `u` from a corner of {m <= 0} into it, for lines: the perceptron's rule.
-
-    A ray that meets the set in a corner may leave it at once. The normals there are sums over the
-    own neurons within `small` of their kink, with any theta in [p, 1]; the one that `u` violates
-    most is taken off `u` until all are met.
-    """
-    u[:] = 0
-    for _ in range(CORRECTIONS):
-        V[:] = 0
-        for j in range(len(z)):
-            if j < own and abs(z[j]) <= small * norms[j]:
-                V += (1.0 if _dot(u, A[j]) > -TINY * norms[j] else p) * a[j] * A[j]
-            else:
-                # An opponent at its kink counts as on: it is what leads below 0.
-                V += (1.0 if z[j] > -small * norms[j] else p) * (a[j] if j < own else -a[j]) * A[j]
-        length, size = math.sqrt(_dot(V, V)), math.sqrt(_dot(u, u))
-        if length == 0 or _dot(u, V) < -TINY * length * size:
-            break
-        u -= V / length
-    size = math.sqrt(_dot(u, u))
-    if size > 0:
-        u /= size
+    length = math.sqrt(square) + ROUND * lengths
+    return safe / length * (1 - SLACK) if length > 0 else math.inf

@@ -4,7 +4,9 @@ Oriented, the margin is g - h with g (own neurons) and h (opposite ones) convex,
 h = max over subsets S of l_S(x) = sum_{j in S} |a_j| z_j(x). So the misclassified set is a union of
 2^|opposite| convex sets { g <= l_S }, and
 
-    r(x) = min_S max_{theta in [0,1]^own} (theta.|a|z_own - |a|_S.z_S + c)_+ / |sum theta |a| w - sum_S |a| w|.
+    r(x) = min_S max_theta (sum_own theta a z + sum_S a z + c)_+ / |sum_own theta a w + sum_S a w|
+
+over theta in [0, 1]^own (a < 0 on S).
 
 Subsets are visited in the order of their bound with theta = the activations at x, and cut off once
 that bound exceeds the best radius; each convex problem is solved by cutting planes and
@@ -20,15 +22,24 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from pydantic import Field
+from scipy.optimize import linprog
 from torch import Tensor
 
-from unmix.certify.base import BOUND, EXACT, Certificate, Certifier, Question
-from unmix.certify.brute import least_distance, linear_below
+from unmix.certify.base import (
+    BOUND,
+    EXACT,
+    UNSUPPORTED,
+    Certificate,
+    Certifier,
+    Question,
+    blank,
+)
+from unmix.certify.brute import least_distance, linear_below, unsupported
 from unmix.certify.margins import Margin, margins
 from unmix.errors import CertificateError
 
+# Cutting planes a subset; each is one activation pattern of the own neurons.
 CUTS = 200
-"""Cutting planes a subset; each is one activation pattern of the own neurons."""
 
 
 class Subsets(Certifier):
@@ -39,6 +50,9 @@ class Subsets(Certifier):
     tol: float = Field(1e-9, gt=0)
 
     def bracket(self, question: Question, above: Float[Tensor, "R n"]) -> Certificate:
+        why = unsupported(question)
+        if why:
+            return blank(question, torch.zeros_like(above), UNSUPPORTED, "l2", why)
         radius = torch.full(question.shape, torch.inf, dtype=torch.float64)
         lower, witness = radius.clone(), torch.zeros_like(question.x)
         for replica in range(len(question.x)):
@@ -83,10 +97,10 @@ class Subsets(Certifier):
             ratio = (weight @ z0 + c) / length if length > 1e-12 * np.abs(a).max() else 0.0
             subsets.append((ratio, tuple(on)))
         low, best = np.inf, None
-        for ratio, on in sorted(subsets):
+        for ratio, members in sorted(subsets):
             if best is not None and ratio * (1 - self.tol) >= np.linalg.norm(best):
                 break
-            bound, delta = self._within(w, z0, a, c, np.array(on), own, strict)
+            bound, delta = self._within(w, z0, a, c, np.array(members), own, strict)
             low = min(low, bound)
             if delta is not None and (best is None or np.linalg.norm(delta) < np.linalg.norm(best)):
                 best = delta
@@ -134,8 +148,6 @@ class Subsets(Certifier):
         own: np.ndarray,
     ) -> bool:
         """Is g < l_S anywhere? By duality not iff some theta has weight 0 in w and value >= 0."""
-        from scipy.optimize import linprog
-
         # max value  s.t.  sum weight w = 0, 0 <= theta <= 1.
         free = np.flatnonzero(own)
         fixed = np.where(on, a, 0.0)
