@@ -19,8 +19,8 @@ SOURCE = Path(unmix.__file__).parent
 
 # From left to right; those of one column may not import each other.
 ORDER = """
-errors · catalog · spec · streams · data · nets · perturbations · train · experiment ·
-probes attacks certify · claims · style · papers · sealed · records · query · store · sweep · forecast ·
+errors · catalog · spec · streams · data · nets · perturbations · train · experiment · probes
+attacks certify · claims · style · papers · sealed · records · query · store · sweep · forecast ·
 report · reproduction · campaign · listing · terminal · showing · asked · cli · __main__
 """
 COLUMN = {name: i for i, names in enumerate(ORDER.split("·")) for name in names.split()}
