@@ -35,6 +35,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.papers.prelu:PAPER",
             "pReLU (Min, Vidal): a power of the ReLU learns subclasses instead of their average",
         ),
+        "patches": Entry(
+            "unmix.papers.patches:PAPER",
+            "Adversarial training and robust features (Li, Li): patch CNNs, two phases",
+        ),
     },
     "data": {
         "clusters": Entry(

@@ -23,6 +23,7 @@ from unmix.attacks.patches import (
     Strong,
 )
 from unmix.attacks.suite import AttackPlan
+from unmix.attacks.threat import Threat
 from unmix.errors import AttackError
 from unmix.experiment import Experiment, Run
 from unmix.spec import Spec
@@ -76,7 +77,10 @@ class PatchSuite(Spec):
         grid = sorted(float(r) for r in radii)
         if not grid or grid[0] < 0:
             raise AttackError("expected non-negative radii", "for example radii=[1.2]")
-        view = PatchView.of(run, points)
+        return self.on(PatchView.of(run, points), grid)
+
+    def on(self, view: PatchView, grid: Sequence[float]) -> Attacked:
+        """The same on a view."""
         found = {member.name: _radius(member, view, grid) for member in self.members}
         return Attacked(
             radii=tuple(grid),
@@ -85,6 +89,7 @@ class PatchSuite(Spec):
             control={},
             unit=1.0,
             unverified=0,
+            threat=Threat(norm="linf"),
         )
 
 

@@ -47,7 +47,9 @@ class PatchAttack(Spec, ABC):
         """Who is misclassified by one of them, or without any."""
         broken = view.broken(torch.zeros_like(view.batch.x))
         for delta in self.search(view, eps):
-            broken = broken | view.broken(delta.clamp(-eps, eps))
+            moved = delta.clamp(-eps, eps)
+            if (view.doubtful(moved) & ~broken).any():
+                broken = broken | view.broken(moved)
             if broken.all():
                 break
         return broken

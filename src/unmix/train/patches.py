@@ -6,7 +6,9 @@ What is recorded beside the loss, with max over the filters r of a class i and i
     C = max_{i,r,y!=i} <w_ir, u_y>    D = max_{i,r,y!=i} <w_ir, v_y>
     drift = mean |w_perp(t) - w_perp(0)|, the part orthogonal to all features (Lemmas D.2, D.16)
 
-`loss` and `accuracy` are those of the points that are trained on (X~), `clean_*` those of X: an
+    doubt = mean of 1 - logit_y
+
+`loss`, `accuracy`, `doubt` are those of the points that are trained on (X~), `clean_*` of X: an
 adversarial loss far below the clean one shows that the net reads the label from the perturbation.
 """
 
@@ -135,7 +137,7 @@ class PatchTrainer:
         seen = clean if self.train.ascent is None else self.engine.attacked_outputs()
         drift = (_outside(w, self.features) - self.start).norm(dim=-1).mean((1, 2))
         values = [_loss(seen, self.y), _loss(clean, self.y)]
-        values += [_right(seen, self.y), _right(clean, self.y)]
+        values += [_right(seen, self.y), _right(clean, self.y), _doubt(seen, self.y)]
         values += [_off(u), _off(v), drift]
         diagonal = [*u.diagonal(dim1=1, dim2=2).unbind(1), *v.diagonal(dim1=1, dim2=2).unbind(1)]
         return torch.stack([*values, *diagonal], 1)
@@ -157,7 +159,7 @@ class PatchTrainer:
 
 def columns_of(k: int) -> tuple[str, ...]:
     """Names of what is recorded for k classes."""
-    fixed = ("loss", "clean_loss", "accuracy", "clean_accuracy", "C", "D", "drift")
+    fixed = ("loss", "clean_loss", "accuracy", "clean_accuracy", "doubt", "C", "D", "drift")
     return (*fixed, *(f"{name}{i + 1}" for name in "AB" for i in range(k)))
 
 
@@ -174,6 +176,11 @@ def _off(inner: Float[Tensor, "R k k"]) -> Float[Tensor, " R"]:
 
 def _loss(f: Float[Tensor, "R n k"], y: Tensor) -> Float[Tensor, " R"]:
     return cross_entropy(f.transpose(1, 2), y, reduction="none").mean(1)
+
+
+def _doubt(f: Float[Tensor, "R n k"], y: Tensor) -> Float[Tensor, " R"]:
+    """Mean of 1 - logit_y."""
+    return 1 - f.softmax(-1).gather(-1, y.unsqueeze(-1)).mean((1, 2))
 
 
 def _right(f: Float[Tensor, "R n k"], y: Tensor) -> Float[Tensor, " R"]:

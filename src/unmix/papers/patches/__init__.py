@@ -1,0 +1,71 @@
+"""Robust and non-robust features in patch data: what standard and adversarial training learn.
+
+`claims` what is judged, `settings` the experiments and readings, `measures` the measurements,
+`figures` the pictures. Importing this package imports no torch.
+"""
+
+from unmix.papers.base import FigureEntry, Paper
+from unmix.papers.patches.claims import CLAIMS
+from unmix.papers.patches.claims.images import DEEP
+from unmix.papers.patches.contents import CONTENTS
+from unmix.papers.patches.findings import FINDINGS
+
+BIBTEX = """@inproceedings{li2025adversarial,
+  title     = {Adversarial Training Can Provably Improve Robustness: Theoretical Analysis of
+               Feature Learning Process Under Structured Data},
+  author    = {Li, Binghui and Li, Yuanzhi},
+  booktitle = {International Conference on Learning Representations},
+  year      = {2025}
+}"""
+
+CURVES = (
+    "std-curve",
+    "adv-mean-curve",
+    "adv-margin-curve",
+    "minimum-robust-curve",
+    "minimum-non-robust-curve",
+)
+LADDERS = ("quiet-eta*", "quiet-step*", "quiet-alpha*", "quiet-eps*")
+
+FIGURES = (
+    FigureEntry("2", "A point, its feature-only versions and its attack", "picture", ("std",)),
+    FigureEntry("3", "Simulations, literally as set up", "simulation", ("std", "adv")),
+    FigureEntry(
+        "3-nearest", "Simulations, the reading nearest to the text", "nearest", ("std", "adv-mean")
+    ),
+    FigureEntry(
+        "threats",
+        "The same nets under different threats",
+        "threats",
+        ("std", "adv", "adv-mean", "adv-margin"),
+        place="Thm 4.4",
+    ),
+    FigureEntry("radii", "Robust accuracy on the whole ball", "radii", CURVES, place="Thm 4.4"),
+    FigureEntry(
+        "races", "Who wins the race is decided at the start", "races", ("races",), place="Lemma B.2"
+    ),
+    FigureEntry(
+        "recursion",
+        "The recursion of A and B beside the training",
+        "recursion",
+        ("adv-mean", "quiet-adv", "recursion-adv"),
+        place="Lemma 5.2",
+    ),
+    FigureEntry("scaling", "Times and ends of the phases", "scaling", LADDERS, place="Lemma D.24"),
+    FigureEntry("1", "Features of an elephant and a cat", why_not="a picture of ImageNet images"),
+    FigureEntry("4", "Feature learning on MNIST and CIFAR-10", why_not=DEEP),
+    FigureEntry("5", "Feature learning on MNIST, CIFAR-10 and SVHN", why_not=DEEP),
+)
+
+PAPER = Paper(
+    name="patches",
+    title="Adversarial Training Can Provably Improve Robustness: Theoretical Analysis of Feature "
+    "Learning Process Under Structured Data",
+    authors="Binghui Li, Yuanzhi Li",
+    bibtex=BIBTEX,
+    claims=CLAIMS,
+    figures=FIGURES,
+    package="unmix.papers.patches",
+    contents=CONTENTS,
+    findings=FINDINGS,
+)

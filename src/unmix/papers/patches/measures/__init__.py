@@ -1,0 +1,1 @@
+"""What the claims of the patches paper measure, each as a function of the evidence."""
