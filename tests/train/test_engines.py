@@ -6,8 +6,12 @@ step rounds to 6e-8; a ReLU that switches one step earlier or later gives the re
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 
 from small_runs import small
@@ -17,7 +21,7 @@ from unmix.nets.base import Params
 from unmix.nets.k_class import KClass
 from unmix.nets.prelu import PReLU
 from unmix.nets.two_layer import TwoLayer
-from unmix.train.engines import ENGINES, choose
+from unmix.train.engines import ENGINES, choose, product
 from unmix.train.engines.base import Problem
 from unmix.train.engines.columns import Held
 from unmix.train.engines.reference import Reference
@@ -143,6 +147,53 @@ def test_an_engine_equals_the_reference(name: str, case: Case, dtype: torch.dtyp
         assert (mine.z() - wanted.z()).abs().max() <= rounding
 
 
+def spoiled(dup: bool, zero: bool, dead: bool) -> Callable[[torch.Tensor, Params], None]:
+    """Points that repeat, a point at the origin, neurons that are all off."""
+
+    def edit(x: torch.Tensor, params: Params) -> None:
+        if dup:
+            x[:, 1::2] = x[:, : x.shape[1] // 2 * 2 : 2]
+        if dead:
+            pushed_away(x, params)
+        if zero:
+            x[:, 0] = 0
+
+    return edit
+
+
+SHAPES = st.sampled_from([
+    lambda h: TwoLayer(m=h, sigma_w=0.1, sigma_b=0.1),
+    lambda h: TwoLayer(m=h, sigma_w=0.1, slope_at_zero=0),
+    lambda h: KClass(h=h, sigma_w=0.1),
+    lambda h: KClass(h=h, labels=2, sigma_w=0.1, slope_at_zero=0),
+    lambda h: power(1.0, h=h, sigma=0.1), lambda h: power(2.0, h=h, sigma=0.1),
+    lambda h: power(2.5, h=h, sigma=0.1), lambda h: power(3.0, h=h, initial="balanced"),
+])  # fmt: skip
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    net=SHAPES, h=st.integers(1, 9), n=st.integers(1, 70), dup=st.booleans(), zero=st.booleans(),
+    dead=st.booleans(), binary=st.sampled_from(["logistic", "exponential"]),
+    reduction=st.sampled_from(["mean", "sum"]), small=st.sampled_from([0, 10**9]),
+)  # fmt: skip
+def test_any_shape_and_loss_gives_the_steps_of_autograd(
+    net, h: int, n: int, dup: bool, zero: bool, dead: bool, binary, reduction, small: int
+) -> None:
+    """200 steps, with the products of small sizes and with those of large ones."""
+    # Steps for which the steepest of these losses does not blow up: chaos magnifies rounding.
+    eta = (0.05 if binary == "logistic" else 0.002) / (1 if reduction == "mean" else n)
+    case = Case(net(h), n, spoiled(dup, zero, dead), eta, Loss(binary, reduction))
+    wanted = walk(case.engine("reference"))
+    assert all(p.isfinite().all() for p in wanted.params().values())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(product, "SMALL", small)
+        patch.setattr(product, "SHORT", min(small, 64))
+        for name in FAST:
+            mine = walk(case.engine(name))
+            assert_near(mine.params(), wanted.params(), TOLERANCE[torch.float64])
+
+
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_pre_activations_are_those_of_the_weights(name: str, case: Case) -> None:
@@ -202,6 +253,16 @@ def test_a_restored_engine_goes_on_bit_for_bit(name: str, label: str) -> None:
     resumed.restore(saved)
     for n, p in walk(resumed, 13).params().items():
         assert torch.equal(p, calm[n])
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("name", FAST)
+def test_the_same_training_gives_the_same_bits(name: str, dtype: torch.dtype, monkeypatch) -> None:
+    monkeypatch.setattr(product, "SMALL", 0)
+    monkeypatch.setattr(product, "SHORT", 0)
+    case = CASES["more points than dimensions"]
+    one, other = (walk(case.engine(name, dtype), 50).params() for _ in range(2))
+    assert all(torch.equal(p, other[n]) for n, p in one.items())
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -174,6 +174,13 @@ def test_a_restored_engine_goes_on_bit_for_bit(cls, attack) -> None:
     assert torch.equal(saved["w"], kept["w"])
 
 
+@pytest.mark.parametrize("attack", [None, ATTACKS["own"]], ids=["standard", "own"])
+def test_the_same_training_gives_the_same_bits(attack) -> None:
+    case = Case(replicas=3, n=20, shape=(8, 16, 40))
+    one, other = (walk(case.engine(PatchGemm, attack, torch.float32), 20) for _ in range(2))
+    assert torch.equal(one.w, other.w)
+
+
 @pytest.mark.parametrize("cls", ENGINES)
 def test_only_the_living_step_and_a_step_can_be_taken_back(cls) -> None:
     engine = walk(Case().engine(cls, ATTACKS["own"]), 3)

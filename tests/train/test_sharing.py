@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -88,6 +90,19 @@ def test_a_column_is_asked_for_twice_and_never_all_at_once() -> None:
 
     walked("gram", problem(NETS["binary"], Drawn(tuple(x.shape), draw, 4)))
     assert asked == [(0, 4), (4, 8), (8, 12)] * 2
+
+
+def test_columns_may_be_slices_of_a_file(tmp_path: Path) -> None:
+    x = DATA.sample((0, 1), POINTS, "train").x
+    np.save(tmp_path / "x.npy", x.numpy())
+    stored = np.load(tmp_path / "x.npy", mmap_mode="r")
+
+    def read(first: int, last: int) -> torch.Tensor:
+        return torch.from_numpy(stored[:, :, first:last].copy())
+
+    wanted = walked("gram", problem(NETS["binary"]))
+    for part, p in walked("gram", problem(NETS["binary"], Drawn(stored.shape, read, 5))).items():
+        torch.testing.assert_close(p, wanted[part], rtol=1e-10, atol=1e-13)
 
 
 def test_a_block_of_the_wrong_shape_is_refused() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from unmix.data.sparse_code import SparseCode
 from unmix.data.sparse_rows import SparseRows
-from unmix.train.engines import symmetric
+from unmix.train.engines import active_cpu, symmetric
 from unmix.train.engines.active import Active
 from unmix.train.engines.active_cpu import ActiveCpu
 from unmix.train.engines.symmetric import Schedule, SymmetricGemm, SymmetricReference
@@ -307,6 +307,21 @@ def test_the_plain_kernels_train_the_same(kind: str) -> None:
     plain.kernels = Active()
     assert isinstance(compiled.kernels, ActiveCpu)
     assert apart(walk(plain, kind, 50).w, walk(compiled, kind, 50).w) < 1e-12
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_the_same_training_gives_the_same_bits(kind: str) -> None:
+    one, other = (walk(SymmetricGemm(start(), SCHEDULES["smooth"]), kind, 20) for _ in range(2))
+    assert torch.equal(one.w, other.w)
+
+
+@pytest.mark.parametrize("crowded", [0.0, 1.1], ids=["rows", "entries"])
+def test_entries_add_up_the_same_however_many(crowded: float, monkeypatch) -> None:
+    plain = SymmetricGemm(start(), SCHEDULES["wide noise"])
+    plain.kernels = Active()
+    monkeypatch.setattr(active_cpu, "CROWDED", crowded)
+    mine = walk(SymmetricGemm(start(), SCHEDULES["wide noise"]), "sparse", 30)
+    assert apart(mine.w, walk(plain, "sparse", 30).w) < 1e-12
 
 
 @pytest.mark.parametrize("share", [0.0, 1.1], ids=["dense products", "entries"])
