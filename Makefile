@@ -28,6 +28,9 @@ format: .venv/.ready
 
 bench: .venv/.ready
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/steps.py
+	$(BIN)/python benchmarks/flow.py
+	$(BIN)/python benchmarks/page.py
 
 clean:
 	rm -rf .venv build dist *.egg-info

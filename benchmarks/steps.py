@@ -1,32 +1,26 @@
 """Steps of the patch CNN and of the symmetric net against the loop a researcher would write.
 
-    python benchmarks/steps.py [--repeats 9] [--out docs/steps.md]
+    python benchmarks/steps.py [--repeats 9]
 
-Every repeat times each competitor once, in turn, in one process, so that a drift of the machine
-hits all alike. Times are CPU milliseconds on one thread; ratios are medians over repeats, with the
-range in brackets. Everything is in float32, and the points are drawn beforehand.
+Everything is in float32, and the points are drawn beforehand.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import os
-import platform
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
+from measure import Row, interleaved, keep, ratios
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, softplus
 
 from unmix.data.patches import Patches
 from unmix.data.sparse_code import SparseCode
 from unmix.nets.activations import SmoothedRelu
-from unmix.train.engines.active import Active
 from unmix.train.engines.patches import OneStep, PatchGemm
 from unmix.train.engines.product import product
 from unmix.train.engines.symmetric import Schedule, SymmetricGemm
@@ -39,17 +33,20 @@ SCHEDULE = Schedule(b_max=B_MAX, decay=0.01 / D)
 
 
 @dataclass(frozen=True)
-class Row:
-    """Competitors of one line: the plain loop, the engine, its products alone, and a variant."""
+class Competition:
+    """Who competes in one line: the plain loop, the engine, and its products alone."""
 
     name: str
     goal: str
     plain: Run
     engine: Run
     products: Run
-    variant: Run
     replicas: int = 1
-    calls: int = 1
+    by: str = "gemm"
+
+    @property
+    def works(self) -> dict[str, Run]:
+        return {"plain": self.plain, "engine": self.engine, "products": self.products}
 
 
 class PlainPatches(nn.Module):
@@ -87,31 +84,33 @@ def plain_patch_steps(w: Tensor, x: Tensor, y: Tensor, adversarial: bool) -> Run
     return run
 
 
-def patch_products(engine: PatchGemm, adversarial: bool, fastest: bool) -> Run:
-    """The matrix products of a step and nothing else, by `product` or by torch.bmm."""
-    one = product if fastest else lambda a, b, out: torch.bmm(a, b, out=out)
+def patch_products(engine: PatchGemm, adversarial: bool) -> Run:
+    """The matrix products of a step and nothing else."""
     w = engine.w.flatten(1, 2)
     out, z = torch.empty_like(w), torch.rand_like(engine.z)
+    parts = [
+        (engine.x[:, a:e], engine.w[:, c], z[:, a:e, : engine.m].contiguous())
+        for c, (a, e) in zip(engine.present, engine.bounds, strict=True)
+    ]
+    moves = [torch.empty_like(x.contiguous()) for x, _, _ in parts]
 
     def run() -> None:
         if adversarial:
-            for c, (a, e) in zip(engine.present, engine.bounds, strict=True):
-                own = engine.w[:, c]
-                half = z[:, a:e, : engine.m].contiguous()
-                one(engine.x[:, a:e], own.transpose(1, 2), half)
-                one(half, own, engine.move[:, a:e])
-        one(engine.x, w.transpose(1, 2), z)
-        one(z.transpose(1, 2), engine.x, out)
+            for (x, own, half), move in zip(parts, moves, strict=True):
+                product(x, own.transpose(1, 2), half)
+                product(half, own, move)
+        product(engine.x, w.transpose(1, 2), z)
+        product(z.transpose(1, 2), engine.x, out)
 
     return run
 
 
-def patch_rows() -> list[Row]:
+def patch_rows() -> list[Competition]:
     """The paper's synthetic size, and 64 tiny nets at once."""
     rows = []
-    sizes = (("paper's size", 100, 16, 100, 100, 1, 10, ("2.5", "3.4")),
-             ("64 tiny nets", 20, 4, 20, 10, 64, 20, ("25", "25")))  # fmt: skip
-    for name, d, p, n, m, replicas, calls, goals in sizes:
+    sizes = (("paper's size", 100, 16, 100, 100, 1, (">= 2.5", ">= 3.4")),
+             ("64 tiny nets", 20, 4, 20, 10, 64, (">= 25", ">= 25")))  # fmt: skip
+    for name, d, p, n, m, replicas, goals in sizes:
         data = Patches(d=d, patches=p).sample(range(replicas), n, "train", torch.float32)
         w = 0.01 * torch.randn(replicas, 2, m, d)
         alive = torch.ones(replicas, dtype=torch.bool)
@@ -123,15 +122,13 @@ def patch_rows() -> list[Row]:
             lone = [plain_patch_steps(w[r], data.x[r], data.y[r], attack is not None)
                     for r in range(min(replicas, 4))]  # fmt: skip
             rows.append(
-                Row(
+                Competition(
                     f"patch CNN, {name} (d={d}, P={p}, N={n}, m={m}), {kind}",
                     goal,
                     plain=lambda lone=lone: [run() for run in lone],
                     engine=lambda engine=engine, alive=alive: engine.advance(alive),
-                    products=patch_products(other, attack is not None, fastest=True),
-                    variant=patch_products(other, attack is not None, fastest=False),
+                    products=patch_products(other, attack is not None),
                     replicas=replicas,
-                    calls=calls,
                 )
             )
     return rows
@@ -206,57 +203,34 @@ def trained(steps: int) -> tuple[SymmetricGemm, SparseCode]:
     return engine, code
 
 
-def symmetric_rows(steps: int) -> tuple[list[Row], str]:
+def symmetric_rows(steps: int) -> tuple[list[Competition], str]:
     """Clean step, step on dense points, FGM gradient; and how exact the default reach is."""
     engine, code = trained(steps)
     x, y = code.codes((0,), B, "bench", torch.float32)
     dense, b = x.dense(), float(engine.b[0])
-    sigma, w = SCHEDULE.sigma(b), engine.w[0].clone()
     # Steps of length 0 in the weights: every repeat works on the same net.
     still = SymmetricGemm(engine.state(), SCHEDULE)
-    plain = SymmetricGemm(engine.state(), SCHEDULE)
-    plain.kernels = Active()
-    closed, drawn = (PlainSymmetric(w, b, sigma, drawn) for drawn in (False, True))
+    weights = (engine.w[0].clone(), b, SCHEDULE.sigma(b))
+    closed, drawn = (PlainSymmetric(*weights, drawn) for drawn in (False, True))
+    step, gradient = (symmetric_products(dense[0], weights[0], both) for both in (True, False))
     on = 100 * len(still._entries(x.one(0), 0, None)[0]) / (B * M)
-    when = f"after {steps} steps, {on:.1f} % on"
-    clean = f"symmetric net, d={D}, m={M}, batch {B}, clean step, {when}"
-    step, gradient = symmetric_products(dense[0], w, True), symmetric_products(dense[0], w, False)
-    against = plain_symmetric_step(closed, dense[0], y[0], 0.0)
-    ours, theirs = (lambda: still.step(x, y, 0.0)), (lambda: plain.step(x, y, 0.0))
+    net = f"symmetric net (d={D}, m={M}, batch {B}) after {steps} steps, {on:.1f} % on"
+    against_closed = plain_symmetric_step(closed, dense[0], y[0], 0.0)
+    against_drawn = plain_symmetric_step(drawn, dense[0], y[0], 0.0)
+    by_autograd = plain_gradient(closed, dense[0])
+
+    def row(name: str, goal: str, plain: Run, ours: Run, products: Run) -> Competition:
+        return Competition(f"{net}: {name}", goal, plain, ours, products)
+
+    def clean() -> None:
+        still.step(x, y, 0.0)
+
     rows = [
-        Row(f"{clean}, against the closed form", "6", against, ours, step, theirs),
-        Row(
-            f"{clean}, against drawn noise",
-            "3",
-            plain_symmetric_step(drawn, dense[0], y[0], 0.0),
-            ours,
-            step,
-            theirs,
-        ),
-        Row(
-            f"the same step on dense points (noise or an attack), {when}",
-            "",
-            against,
-            lambda: still.step(dense, y, 0.0),
-            step,
-            lambda: plain.step(dense, y, 0.0),
-        ),
-        Row(
-            f"FGM gradient at clean points, {when}",
-            "2.5",
-            plain_gradient(closed, dense[0]),
-            lambda: still.input_gradient(x),
-            gradient,
-            lambda: plain.input_gradient(x),
-        ),
-        Row(
-            f"FGM gradient at dense points, {when}",
-            "2.5",
-            plain_gradient(closed, dense[0]),
-            lambda: still.input_gradient(dense),
-            gradient,
-            lambda: plain.input_gradient(dense),
-        ),
+        row("clean step, against the closed form", ">= 6", against_closed, clean, step),
+        row("clean step, against drawn noise", ">= 3", against_drawn, clean, step),
+        row("step on dense points", "", against_closed, lambda: still.step(dense, y, 0.0), step),
+        row("FGM, clean", ">= 2.5", by_autograd, lambda: still.input_gradient(x), gradient),
+        row("FGM, dense", ">= 2.5", by_autograd, lambda: still.input_gradient(dense), gradient),
     ]
     return rows, f"After {steps} steps: {exactness(engine, x, y)}."
 
@@ -274,116 +248,27 @@ def exactness(engine: SymmetricGemm, x, y) -> str:  # type: ignore[no-untyped-de
     return f"outputs {f:.0e}, input gradients {g:.0e}, the step of the weights {step:.0e}"
 
 
-def measure(row: Row, repeats: int) -> dict[str, list[float]]:
-    """CPU milliseconds a call and replica; the first repeat warms up."""
-    runs = {name: getattr(row, name) for name in ("plain", "engine", "products", "variant")}
-    share = dict.fromkeys(runs, row.replicas) | {"plain": min(row.replicas, 4)}
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for repeat in range(repeats + 1):
-        for name, run in runs.items():
-            start = time.process_time()
-            for _ in range(row.calls):
-                run()
-            if repeat:
-                spent = time.process_time() - start
-                times[name].append(1e3 * spent / row.calls / share[name])
-    return times
-
-
-def line(row: Row, times: dict[str, list[float]]) -> str:
-    """A line of the table."""
-    ratios = sorted(p / e for p, e in zip(times["plain"], times["engine"], strict=True))
-    plain, engine, products, variant = (
-        statistics.median(times[name]) for name in ("plain", "engine", "products", "variant")
-    )
-    cells = [
-        row.name,
-        f"{plain:.3g}",
-        f"{engine:.3g}",
-        f"{statistics.median(ratios):.1f} [{ratios[0]:.1f}, {ratios[-1]:.1f}]",
-        row.goal and f">= {row.goal}",
-        f"{products:.3g}",
-        f"{100 * products / engine:.0f} %",
-        f"{variant:.3g}",
-    ]
-    return "| " + " | ".join(cells) + " |"
-
-
-def rates(repeats: int) -> str:
-    """Billions of operations a second of both matrix products, at the shapes of the table."""
-    words = []
-    for n, d, h in ((1600, 100, 200), (B, D, M)):
-        a, b, out = torch.randn(1, n, d), torch.randn(1, h, d), torch.empty(1, n, h)
-        calls, found = max(1, int(2e8 / (n * d * h))), []
-        for one in (torch.bmm, product):
-            spent = []
-            for _ in range(repeats + 1):
-                start = time.process_time()
-                for _ in range(calls):
-                    one(a, b.transpose(1, 2), out=out)
-                spent.append((time.process_time() - start) / calls)
-            found.append(2 * n * d * h / statistics.median(spent[1:]) / 1e9)
-        words.append(f"[{n} {d}] [{d} {h}]: {found[0]:.0f} by torch.bmm, {found[1]:.0f} by oneDNN")
-    return "; ".join(words)
-
-
-TEXT = """
-*products* is the time of the dense matrix products of a step alone, by the faster of torch's two
-libraries (`train/engines/product.py`); *share* is that over the engine's time. It exceeds 100 %
-where the engine does not form the products: with sparse points and a threshold, a step costs the
-entries that are not zero. *variant* is, for the patch CNN, the same products by torch.bmm, which is
-what an engine without oneDNN cannot beat; for the symmetric net, the engine without its compiled
-kernels, as on other devices.
-
-The roof of the patch CNN is the product: an adversarial step needs six of the eight units of
-2 N P m d operations that autograd spends (the attack on -F_y touches one class's filters), and the
-rest of a step is element-wise on [N P, k m], about seven passes over a buffer of the third-level
-cache. For 64 tiny nets the products are too small for their library's full speed, and the passes
-over the elements are the larger part.
-"""
-
-
-def report(repeats: int) -> str:
-    """The whole page."""
-    torch.manual_seed(0)
-    start_rows, start_words = symmetric_rows(0)
-    later_rows, later_words = symmetric_rows(100)
-    rows = [*patch_rows(), *later_rows, start_rows[0]]
-    lines = [line(row, measure(row, repeats)) for row in rows]
-    head = ("case", "plain loop, ms", "engine, ms", "times faster", "goal", "products, ms", "share",
-            "variant, ms")  # fmt: skip
-    machine = f"{platform.machine()}, {platform.system()}, torch {torch.__version__}, one thread"
-    load = ", ".join(f"{v:.1f}" for v in os.getloadavg())
-    return "\n".join(
-        [
-            "# Steps of the patch CNN and of the symmetric net",
-            "",
-            f"CPU time a step and replica against the plain torch loop (nn.Module, autograd, SGD); "
-            f"median [range] over {repeats} interleaved repeats in one process, float32. {machine}."
-            f" Load of the machine's {os.cpu_count()} cores meanwhile: {load}. "
-            "`python benchmarks/steps.py` writes this page.",
-            "",
-            "| " + " | ".join(head) + " |",
-            "|" + "---|" * len(head),
-            *lines,
-            TEXT,
-            f"Billions of operations a second: {rates(repeats)}.",
-            "",
-            "What the symmetric engine's default reach leaves out (largest deviation over largest "
-            f"entry, float64). {start_words} {later_words}",
-            "",
-        ]
-    )
+def measured(row: Competition, repeats: int) -> Row:
+    """The engine and its products against the plain loop, a call and replica."""
+    seconds = interleaved(row.works, repeats)
+    nets = {"plain": min(row.replicas, 4)}
+    each = {n: [t / nets.get(n, row.replicas) for t in v] for n, v in seconds.items()}
+    gain, limit = (ratios(each["plain"], each[name]) for name in ("engine", "products"))
+    reached = [100 * r for r in ratios(each["products"], each["engine"])]
+    plain = 1e3 * statistics.median(each["plain"])
+    return Row(row.name, row.goal, gain, limit, reached, row.by, plain)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--out", type=Path, default=Path("docs/steps.md"))
     options = parser.parse_args()
     torch.set_num_threads(1)
-    options.out.write_text(report(options.repeats), encoding="utf-8")
-    print(options.out.read_text(encoding="utf-8"))
+    torch.manual_seed(0)
+    start_rows, start_words = symmetric_rows(0)
+    later_rows, later_words = symmetric_rows(100)
+    rows = [measured(row, options.repeats) for row in (*patch_rows(), *later_rows, start_rows[0])]
+    keep("steps", rows, exactness=f"{start_words} {later_words}")
 
 
 if __name__ == "__main__":
