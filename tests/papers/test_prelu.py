@@ -23,7 +23,10 @@ CLAIMS = [
     for c in module.CLAIMS
     if c.measure
 ]
-QUICK, FULL = settings.settings("quick"), settings.settings("paper")
+QUICK, FULL = (
+    {n: s for n, s in settings.settings(size).items() if s.experiment.data.kind == "clusters"}
+    for size in ("quick", "paper")
+)
 DRAWN = [f for f in PAPER.figures if f.draw and set(f.settings) <= set(FULL)]
 
 

@@ -7,6 +7,7 @@ pictures, `predict` closed forms. Importing this package imports no torch.
 from unmix.papers.base import FigureEntry, Paper
 from unmix.papers.prelu import images
 from unmix.papers.prelu.claims import CLAIMS
+from unmix.papers.prelu.contents import CONTENTS
 from unmix.papers.prelu.findings import FINDINGS
 
 BIBTEX = """@inproceedings{min2024implicit,
@@ -29,6 +30,8 @@ PREDICTED = (
     "reduced-p=3",
     "even-p=1",
 )
+
+SHELLS = ("shells-p=1", "shells-p=2", "shells-p=3")
 
 FIGURES = (
     FigureEntry("1", "Neurons on the sphere: averages or subclasses", "sphere", SPHERE),
@@ -55,7 +58,7 @@ FIGURES = (
         PREDICTED,
         place="Conjecture 1",
     ),
-    FigureEntry("7", "Alignment bias of a neuron between two centres", why_not="a sketch"),
+    FigureEntry("7", "Alignment bias of a neuron between two centres", "bias", SHELLS),
     *images.FIGURES,
 )
 
@@ -67,6 +70,7 @@ PAPER = Paper(
     claims=CLAIMS,
     figures=FIGURES,
     package="unmix.papers.prelu",
+    contents=CONTENTS,
     findings=FINDINGS,
     datasets=("mnist", "fashion-mnist", "cifar10"),
 )

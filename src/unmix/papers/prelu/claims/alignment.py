@@ -226,4 +226,22 @@ THEOREM_2 = (
     ),
 )
 
-CLAIMS = (*LEMMA_1, *LEMMAS, *THEOREM_2)
+PLANE = tuple(
+    claim(
+        f"plane-p={p}",
+        f"p = {p}: between two centres x^(p) points {where} (largest angle off)",
+        "section D.1, Fig 7",
+        "identity",
+        within(high=1e-9),
+        "alignment:off_plane",
+        f"shells-p={p}",
+        reading="w at the angle th from mu_1; x^(p) at the angle atan(tan^(p-1) th)",
+    )
+    for p, where in (
+        (1, "at the mean of both"),
+        (2, "along the neuron itself"),
+        (3, "further towards the nearer one"),
+    )
+)
+
+CLAIMS = (*LEMMA_1, *LEMMAS, *THEOREM_2, *PLANE)

@@ -10,7 +10,7 @@ REALISED = tuple(
     claim(
         f"realise-{name}",
         f"{shown} is a pReLU net of any groups of neurons and any lam (largest difference)",
-        "Claim 3.1",
+        "section 3",
         "identity",
         EXACT,
         "classifiers:realised",
@@ -18,6 +18,19 @@ REALISED = tuple(
         reading="groups and lam drawn at random; relative to the largest value",
     )
     for name, shown in (("F", "F"), ("F1", "F^(1)"), ("F2", "F^(2)"), ("F3", "F^(3)"))
+)
+
+SYMMETRY = (
+    claim(
+        "remark-1",
+        "Rescaling (w, v) to (g w, v/g) and permuting neurons keeps f (largest difference)",
+        "Remark 1",
+        "identity",
+        EXACT,
+        "dynamics:symmetry",
+        "sgd-p=3",
+        reading="random g and order; relative to the largest output",
+    ),
 )
 
 CLEAN = tuple(
@@ -156,4 +169,4 @@ CRITICAL = (
     ),
 )
 
-CLAIMS = (*REALISED, *CLEAN, *BROKEN, *COMPLEMENT, *CRITICAL)
+CLAIMS = (*REALISED, *SYMMETRY, *CLEAN, *BROKEN, *COMPLEMENT, *CRITICAL)

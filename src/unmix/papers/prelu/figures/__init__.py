@@ -9,11 +9,12 @@ from unmix.papers.prelu.figures.conjecture import (
     more_matrices,
 )
 from unmix.papers.prelu.figures.curves import critical, more, trained
-from unmix.papers.prelu.figures.laws import predictors
+from unmix.papers.prelu.figures.laws import bias, predictors
 from unmix.papers.prelu.figures.mnist import digits, fashion, frozen, parity, table
 from unmix.papers.prelu.figures.sphere import sphere
 
 __all__ = [
+    "bias",
     "contributions",
     "critical",
     "digits",

@@ -1,4 +1,4 @@
-"""Closed forms beside training: escape times, margins, what is left of the distance."""
+"""Closed forms beside training, and the field that turns neurons in the plane (Fig 7)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from unmix import style
 from unmix.claims import confidence
 from unmix.papers.base import Drawing, Evidence
 from unmix.papers.prelu.measures import dynamics
+from unmix.papers.prelu.measures.alignment import in_plane
 
+SHELLS = ("shells-p=1", "shells-p=2", "shells-p=3")
 # What is predicted, for which setting.
 PREDICTORS: tuple[tuple[str, Callable[[Evidence, str], dynamics.Beside], str], ...] = (
     ("escape time, p = 3", dynamics.escape, "balanced-p=3"),
@@ -57,6 +59,28 @@ def predictors(evidence: Evidence) -> Drawing:
         "its 95 % interval over seeds; z is the mean deviation in its standard errors."
     )
     return Drawing(canvas, table, caption, "Ratios lie within a quarter of 1.")
+
+
+def bias(evidence: Evidence) -> Drawing:
+    """Fig 7, computed: where x^(p) points for a neuron between two positive centres."""
+    table: dict[str, list[Any]] = {"p": [], "neuron": [], "pull": []}
+    with style.canvas(4.2, 3.4) as canvas:
+        axes = canvas.subplots()
+        for setting, color in zip(SHELLS, (style.RED, style.MUTED, style.BLUE), strict=True):
+            p = evidence.run(setting).experiment.net.p
+            angle, pulled = (np.degrees(a.numpy()) for a in in_plane(p))
+            axes.plot(angle, pulled, color=color, label=f"p = {p:g}")
+            table["p"] += [p] * len(angle)
+            table["neuron"] += angle.tolist()
+            table["pull"] += pulled.tolist()
+        axes.set(xlabel="angle of w from μ₁", ylabel="angle of $x^{(p)}(w)$", aspect="equal")
+        axes.set(xticks=[0, 45, 90], yticks=[0, 45, 90])
+        axes.legend(loc="upper left")
+    caption = (
+        "Two positive centres at 0° and 90°: a neuron turns towards x⁽ᵖ⁾(w). For p = 1 that is "
+        "the mean of both at 45°, for p = 2 the neuron itself, for p = 3 the nearer centre."
+    )
+    return Drawing(canvas, table, caption, "A flat line, the diagonal, and an S-shaped curve.")
 
 
 def _score(z: float) -> str:

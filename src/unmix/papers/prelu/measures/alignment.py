@@ -152,6 +152,23 @@ def to_subclass(evidence: Evidence, where: Where, setting: str) -> Sample:
     return evidence.sample(setting, (torch.cat(rates, 1) > 0).double().mean(1))
 
 
+def in_plane(p: float) -> tuple[Tensor, Tensor]:
+    """Angles from mu_1 of w, between mu_1 and mu_2, and of x^(p)(w)."""
+    angle = torch.linspace(0.05, math.pi / 2 - 0.05, 60, dtype=torch.float64)
+    u = torch.stack([angle.cos(), angle.sin()], 1)[None]
+    mu, y = torch.eye(2, dtype=torch.float64)[None], torch.ones(1, 2, dtype=torch.float64)
+    pulled = field(u, Batch(mu, y, torch.arange(2)[None]), y, p)[0]
+    return angle, torch.atan2(pulled[:, 1], pulled[:, 0])
+
+
+def off_plane(evidence: Evidence, setting: str) -> Sample:
+    """Largest difference of that angle and atan(tan^(p-1) th)."""
+    run = evidence.run(setting)
+    angle, pulled = in_plane(run.experiment.net.p)
+    off = (pulled - torch.atan(angle.tan() ** (run.experiment.net.p - 1))).abs().max()
+    return evidence.sample(setting, [float(off)] * run.replicas)
+
+
 def _around_mean(run: Run, where: Where) -> tuple[Tensor, Tensor, Tensor]:
     """d/dt cos(u, mean), and lengths of the deviation inside and outside the positive span."""
     _, basis = _centres(run)

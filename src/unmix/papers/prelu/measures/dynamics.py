@@ -10,9 +10,11 @@ from torch import Tensor
 
 from unmix.claims import Sample
 from unmix.experiment import Run
+from unmix.nets.base import Model
 from unmix.papers.base import Evidence
 from unmix.papers.prelu import predict
 from unmix.probes.base import Measured
+from unmix.streams import stream
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,23 @@ def drift(evidence: Evidence, setting: str) -> Sample:
 def homogeneity(evidence: Evidence, setting: str) -> Sample:
     """Distance of the degree in the parameters from 2."""
     return evidence.sample(setting, (evidence.probe(setting, "invariants")["degree"] - 2).abs())
+
+
+def symmetry(evidence: Evidence, setting: str) -> Sample:
+    """Largest change of f under a random order and random rescaling of the neurons."""
+    run = evidence.run(setting)
+    model, x = run.model.double(), run.test_batch.x.double()
+    w, v = model.params["w"], model.params["v"]
+    rows = []
+    for r, seed in enumerate(run.experiment.seeds):
+        draw = stream(seed, "theory.symmetry")
+        order = torch.from_numpy(draw.permutation(w.shape[1]))
+        scale = torch.from_numpy(draw.uniform(0.1, 10.0, w.shape[1]))
+        moved = {"w": (scale.unsqueeze(1) * w[r])[order][None], "v": (v[r] / scale)[order][None]}
+        f = model.decision(x)[r]
+        other = Model(model.net, model.data, moved).decision(x[r : r + 1])[0]
+        rows.append(float((f - other).abs().max() / f.abs().max()))
+    return evidence.sample(setting, rows)
 
 
 def centre_margins(run: Run) -> Tensor:
