@@ -39,6 +39,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.papers.patches:PAPER",
             "Adversarial training and robust features (Li, Li): patch CNNs, two phases",
         ),
+        "purification": Entry(
+            "unmix.papers.purification:PAPER",
+            "Feature Purification (Allen-Zhu, Li): adversarial training removes dense mixtures",
+        ),
     },
     "data": {
         "clusters": Entry(
@@ -289,6 +293,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "apgd": Entry("unmix.attacks.gradient:APGD", "the same with momentum and adapted steps"),
         "random": Entry(
             "unmix.attacks.directions:RandomDirections", "random directions: the control"
+        ),
+        "suite-code": Entry(
+            "unmix.attacks.coded:CodeSuite",
+            "union of attacks on a symmetric net, after or before its adversarial training",
         ),
         "suite-l2": Entry("unmix.attacks.suite:SuiteL2", "union of all l2 attacks, point by point"),
         "suite-linf": Entry(

@@ -49,9 +49,17 @@ class SparseRows:
 
     def one(self, r: int) -> SparseRows:
         """The rows of one replica."""
-        cut = self.offsets[r * self.points : (r + 1) * self.points + 1]
+        return self[r : r + 1]
+
+    def __getitem__(self, some: slice) -> SparseRows:
+        """The rows of replicas that follow one another, as a tensor gives them."""
+        first, end, step = some.indices(self.replicas)
+        if step != 1 or first >= end:
+            raise DataError(f"expected replicas in a row, one at least, got {some}")
+        cut = self.offsets[first * self.points : end * self.points + 1]
         inside = slice(int(cut[0]), int(cut[-1]))
-        return SparseRows(cut - cut[0], self.index[inside], self.value[inside], 1, self.d)
+        parts = (cut - cut[0], self.index[inside], self.value[inside])
+        return SparseRows(*parts, end - first, self.d)
 
     def take(self, rows: Int[Tensor, " b"]) -> SparseRows:
         """Some rows of the only replica, in the order given."""

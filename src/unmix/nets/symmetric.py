@@ -9,7 +9,7 @@ at the end of training, averaged out. The second layer is frozen at 1, and sign(
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -26,6 +26,9 @@ from unmix.nets.activations import GaussianRelu
 from unmix.nets.base import Network, Params
 from unmix.nets.form import Form
 from unmix.streams import normals
+
+# What a search in single precision leaves out of each branch: less than 1e-7 sigma.
+REACH = 5.0
 
 
 class Symmetric(Network):
@@ -103,3 +106,58 @@ class SymmetricModel:
 
     def accuracy(self, batch: Batch) -> Float[Tensor, " R"]:
         return (self.predict(batch.x) == batch.y).double().mean(1)
+
+    def target(self) -> SymmetricTarget:
+        """The first replica as attacks see it."""
+        w, b, sigma = (self.params[name][0].detach() for name in ("w", "b", "sigma"))
+        exact = w.dtype == torch.float64
+        return SymmetricTarget(w, float(b), float(sigma), math.inf if exact else REACH)
+
+
+@dataclass(frozen=True)
+class SymmetricTarget:
+    """One net, its scores (-f/2, f/2) and their slopes; a branch below -reach sigma counts as 0."""
+
+    w: Float[Tensor, "m d"]
+    b: float
+    sigma: float
+    reach: float
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.w.dtype
+
+    def scores(self, x: Float[Tensor, "P d"]) -> Float[Tensor, "P 2"]:
+        return self._sides(self._neurons(x)[0].sum(1))
+
+    def pull(
+        self, x: Float[Tensor, "P d"], lowered: Callable[[Tensor], tuple[Tensor, Tensor]]
+    ) -> tuple[Float[Tensor, "P 2"], Tensor, Float[Tensor, "P d"]]:
+        """Scores, an objective of them, and its gradient in x."""
+        value, steep = self._neurons(x)
+        scores = self._sides(value.sum(1))
+        objective, slopes = lowered(scores)
+        along = (slopes[:, 1] - slopes[:, 0]) / 2
+        return scores, objective, along.unsqueeze(1) * (steep @ self.w)
+
+    def double(self) -> SymmetricTarget:
+        """In full, whatever the reach was."""
+        return SymmetricTarget(self.w.double(), self.b, self.sigma, math.inf)
+
+    def _neurons(
+        self, x: Float[Tensor, "P d"]
+    ) -> tuple[Float[Tensor, "P m"], Float[Tensor, "P m"]]:
+        """R(s) - R(-s) and its slope."""
+        s, relu = x @ self.w.T, GaussianRelu(self.sigma)
+        if self.b < self.reach * self.sigma:
+            up, down = s - self.b, -s - self.b
+            return relu.value(up) - relu.value(down), relu.slope(up) + relu.slope(down)
+        value, steep = torch.zeros_like(s), torch.zeros_like(s)
+        on = (s.abs() >= self.b - self.reach * self.sigma).nonzero(as_tuple=True)
+        above = s[on].abs() - self.b
+        value[on], steep[on] = relu.value(above) * s[on].sign(), relu.slope(above)
+        return value, steep
+
+    @staticmethod
+    def _sides(f: Float[Tensor, " P"]) -> Float[Tensor, "P 2"]:
+        return torch.stack([-f / 2, f / 2], 1)

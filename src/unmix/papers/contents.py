@@ -46,6 +46,7 @@ _KINDS = {
     "assumption": "assumption",
     "remark": "remark",
     "claim": "claim",
+    "fact": "fact",
     "equation": "eq",
     "eqn": "eq",
     "eq": "eq",

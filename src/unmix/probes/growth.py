@@ -9,7 +9,7 @@ neuron (C.18): it equals E[y l' z_j].
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -81,8 +81,15 @@ def _at(table: Tensor, index: Tensor) -> Tensor:
 
 
 def _median(values: Tensor, chosen: Tensor) -> Tensor:
-    return torch.stack([row[mask].median() for row, mask in zip(values, chosen, strict=True)])
+    return _each(values, chosen, lambda row: row.median())
 
 
 def _spread(values: Tensor, chosen: Tensor) -> Tensor:
-    return torch.stack([row[mask].std() for row, mask in zip(values, chosen, strict=True)])
+    return _each(values, chosen, lambda row: row.std(correction=0))
+
+
+def _each(values: Tensor, chosen: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
+    """A statistic of the chosen neurons of each replica; NaN where there are none."""
+    none = values.new_full((), torch.nan)
+    rows = zip(values, chosen, strict=True)
+    return torch.stack([of(row[mask]) if mask.any() else none for row, mask in rows])

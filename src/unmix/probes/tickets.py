@@ -81,4 +81,6 @@ def _at(table: Tensor, index: Tensor) -> Tensor:
 
 
 def _median(values: Tensor, chosen: Tensor) -> Tensor:
-    return torch.stack([row[mask].median() for row, mask in zip(values, chosen, strict=True)])
+    none = values.new_full((), torch.nan)
+    rows = zip(values, chosen, strict=True)
+    return torch.stack([row[mask].median() if mask.any() else none for row, mask in rows])

@@ -1,0 +1,6 @@
+"""Every statement of the paper that a measurement could decide, and those that none here can."""
+
+from unmix.claims import Claim
+from unmix.papers.purification.claims import adversarial, appendix, clean, deep
+
+CLAIMS: tuple[Claim, ...] = clean.CLAIMS + adversarial.CLAIMS + appendix.CLAIMS + deep.CLAIMS

@@ -1,0 +1,39 @@
+"""What the text leaves open, what does not come out at these sizes, and the claims that show it."""
+
+from unmix.papers.contents import Finding
+
+FINDINGS = (
+    Finding(
+        "lambda = logloglog(d)/d is too large",
+        "At d = 100 the printed regulariser is 40 times ours and keeps small nets from learning "
+        "well; the proof needs lambda >= 1/d only through a triple logarithm that reaches 1 at "
+        "d = 4 million.",
+        ("literal-lambda", "thm-5.1b"),
+    ),
+    Finding(
+        "A radius that is there at once",
+        "Section 4.2 says that adversarial training usually starts from random weights. Near such "
+        "a start FGM of the full radius destroys the signal before any neuron has learned one; "
+        "with a radius that waits and rises the result is that of clean weights.",
+        ("no-warm-up", "table-1-start"),
+    ),
+    Finding(
+        "Small changes and large gains at once",
+        "Thm 5.3 (c) asks for a change o(1), Thm 5.3 for a gain that grows. The dense mixture has "
+        "relative norm kappa/sqrt(d), its harm is kappa^1.5/sqrt(d): with k = sqrt(d) the first "
+        "does not fall, so neither can the change.",
+        ("thm-5.3c", "thm-5.3-gain"),
+    ),
+    Finding(
+        "Sure tickets for every feature",
+        "Lemma B.2 needs d^(small) >> 1. Here a quarter of the features have a sure ticket, and "
+        "almost all are won nevertheless, by neurons whose ticket was only potential.",
+        ("lemma-B.2-sure", "sec-6.1-covered"),
+    ),
+    Finding(
+        "Robust accuracy is not near 1",
+        "The margins |<w*, z>| have a Gaussian-like mass near 0, which even the pure rule cannot "
+        "defend. Robust accuracies are therefore judged in units of that rule's.",
+        ("thm-5.3b",),
+    ),
+)
