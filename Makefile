@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test check format docs bench clean
 
 demo: .venv/.ready
 	@$(BIN)/unmix reproduce --all --quick; status=$$?; \
@@ -13,17 +13,22 @@ test: .venv/.ready
 	$(BIN)/pytest -n 2
 
 check: .venv/.ready
-	$(BIN)/ruff format --check src tests examples benchmarks
-	$(BIN)/ruff check src tests examples benchmarks
+	$(BIN)/ruff format --check src tests examples benchmarks docs
+	$(BIN)/ruff check src tests examples benchmarks docs
 	$(BIN)/mypy
 
+docs: .venv/.ready
+	$(BIN)/python docs/gallery.py docs/gallery
+	$(BIN)/sphinx-build -W --keep-going -q -j auto -b html docs build/docs
+	@echo "build/docs/index.html"
+
 format: .venv/.ready
-	$(BIN)/ruff format src tests examples benchmarks
-	$(BIN)/ruff check --fix src tests examples benchmarks
+	$(BIN)/ruff format src tests examples benchmarks docs
+	$(BIN)/ruff check --fix src tests examples benchmarks docs
 
 .venv/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
 	@touch $@
 
 bench: .venv/.ready
