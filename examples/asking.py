@@ -1,7 +1,7 @@
 """What does a run say about the papers?
 
-A run that has a paper's hyper-parameters is judged on every claim that it decides by itself; here the
-robust classifier f_FD with the paper's threshold, on six seeds.
+A run that has a paper's hyper-parameters is judged on every claim that it decides by itself. Here:
+the robust classifier f_FD with the paper's threshold, on six seeds.
 """
 
 import unmix
