@@ -98,7 +98,8 @@ def test_the_universal_direction_of_sparse_codes_lowers_the_label_score() -> Non
 def test_in_other_norms_a_direction_is_tried_as_its_steepest_step_too(norm: str) -> None:
     run = still(FeatureAveraging(), NOISY, test=6)
     (mine,) = problems(run, Threat(norm=norm), 1.0, 6)
-    plain, steep = AverageDirection().tried(mine)
+    compass, every = AverageDirection().tried(mine), torch.arange(6)
+    plain, steep = (compass.of(every, torch.full((6,), side)) for side in (0, 1))
     lengths = mine.threat.length(torch.cat([plain, steep]))
     torch.testing.assert_close(lengths, torch.ones(12, dtype=torch.float64))
     u = -run.test_batch.y[0].unsqueeze(1) * (NOISY.signs @ run.centres[0])

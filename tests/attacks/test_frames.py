@@ -82,7 +82,7 @@ def test_lifted_perturbations_have_their_length_and_effect(label: str) -> None:
     point = torch.arange(8)
     draw = torch.randn(8, frame.width, generator=torch.Generator().manual_seed(1)).double()
     direction = torch.randn(8, 32, generator=torch.Generator().manual_seed(2)).double()
-    some = [frame.random(point, draw), frame.along(point, direction)]
+    some = [frame.random(point, draw), frame.along(direction)]
     for moves in (*some, frame.plus(*some), frame.momentum(*some, some[0], 9 + 0 * draw[:, 0])):
         delta = frame.lift(moves)
         torch.testing.assert_close(delta.norm(dim=1), frame.length(moves), rtol=1e-5, atol=1e-9)
@@ -96,8 +96,8 @@ def test_equal_opposite_and_zero_neurons_do_no_harm() -> None:
     w = torch.randn(5, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     w[1], w[2], w[3] = w[0], -w[0], 0
     target = FormTarget(w, torch.zeros(5).double(), problem("binary").judge.head)
-    frame = NeuronFrame.of(target, torch.zeros(4, 9).double())
-    moves = frame.along(torch.arange(4), w[[0, 1, 2, 4]])
+    frame = NeuronFrame.of(target, torch.zeros(4, 5).double())
+    moves = frame.along(w[[0, 1, 2, 4]])
     torch.testing.assert_close(
         frame.lift(moves).norm(dim=1), torch.ones(4).double(), rtol=1e-5, atol=0
     )

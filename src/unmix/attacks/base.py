@@ -18,13 +18,16 @@ from torch import Tensor
 
 from unmix.attacks.flags import flags
 from unmix.attacks.objectives import fooled
-from unmix.attacks.problem import Problem, problems
+from unmix.attacks.problem import Problem, chosen, problems
 from unmix.attacks.threat import Threat
 from unmix.errors import AttackError
 from unmix.experiment import Run
 from unmix.spec import Spec
 
 L2 = Threat()
+HAIR = 1e-8
+# Numbers in the perturbations that are judged at a time.
+BLOCK = 2**18
 
 
 @dataclass(frozen=True)
@@ -81,17 +84,30 @@ def verified(problem: Problem, found: Found) -> Verified:
     radius = torch.where(problem.right, torch.inf, 0.0).double()
     kept = torch.zeros_like(problem.x, dtype=torch.float64)
     claimed = found.hit & problem.right
-    point = (claimed & torch.isfinite(found.delta).all(1)).nonzero().squeeze(1)
+    # A length that is a number has coordinates that are.
+    finite = torch.isfinite(torch.linalg.vector_norm(found.delta, ord=torch.inf, dim=1))
+    point = (claimed & finite).nonzero().squeeze(1)
     if len(point):
-        x, y = problem.x[point].double(), problem.y[point]
-        delta = problem.threat.clip(x, found.delta[point].double())
-        short = problem.threat.clip(x, problem.shortened(delta, point))
-        for candidate in (short, delta):
-            holds = fooled(problem.judge.scores(x + candidate), y)
-            new = holds & radius[point].isinf()
-            radius[point[new]] = problem.threat.length(candidate[new])
-            kept[point[new]] = candidate[new]
+        share = problem.shortened(chosen(found.delta, point), point)
+        # What fails when it is cut to its edge may hold as it was found, or a hair further: where
+        # neurons switch together, two ways to compute one net differ in who is on.
+        for scale in (share, torch.ones_like(share), share * (1 + HAIR)):
+            rows = radius[point].isinf().nonzero().squeeze(1)
+            # In blocks that fit into a cache: these are the largest arrays of an attack.
+            for block in rows.split(max(1, BLOCK // problem.x.shape[1])) if len(rows) else ():
+                _keep(problem, found, point[block], scale[block], radius, kept)
     return Verified(radius, kept, int((claimed & radius.isinf()).sum()))
+
+
+def _keep(
+    problem: Problem, found: Found, point: Tensor, scale: Tensor, radius: Tensor, kept: Tensor
+) -> None:
+    """Note lengths and perturbations that fool the real net, in the box."""
+    x = problem.x[point].double()
+    delta = problem.threat.clip(x, found.delta[point].double() * scale.unsqueeze(1))
+    holds = fooled(problem.judge.scores(x + delta), problem.y[point])
+    radius[point[holds]] = problem.threat.length(delta)[holds]
+    kept[point[holds]] = delta[holds]
 
 
 @dataclass(frozen=True)
@@ -212,6 +228,8 @@ def broken(radius: Float[Tensor, "R n"], radii: Sequence[float]) -> Bool[Tensor,
 
 def scattered(problem: Problem, point: Tensor, delta: Float[Tensor, "p d"]) -> Found:
     """Perturbations of some points as those of all."""
+    if len(point) == len(problem.x):
+        return Found(delta[point.argsort()].double(), torch.ones_like(problem.right))
     found = Found.none(problem)
     found.delta[point] = delta.double()
     found.hit[point] = True

@@ -12,52 +12,89 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor
 
 from unmix.attacks.base import Attack, Found
-from unmix.attacks.problem import Problem
+from unmix.attacks.problem import Line, Problem
+from unmix.attacks.target import FormTarget
+from unmix.attacks.threat import Threat
 from unmix.data.clusters import Clusters
 from unmix.data.sparse_code import SparseCode
 
-# Numbers in the directions that are followed at a time.
+# Numbers in the directions, or their effects, that are followed at a time.
 ROOM = 2**22
+
+
+@dataclass(frozen=True)
+class Compass:
+    """S directions a point as rows of a table: which row, and with which sign (0: none).
+
+    Points share directions, so neither they nor their effects are formed for each point.
+    """
+
+    rows: Float[Tensor, "K d"]
+    pick: Int[Tensor, "n S"]
+    sign: Float[Tensor, "n S"]
+
+    @classmethod
+    def shared(cls, rows: Float[Tensor, "S d"], sign: Float[Tensor, "n S"]) -> Compass:
+        """The same rows for every point."""
+        return cls(rows, torch.arange(len(rows)).expand(sign.shape), sign)
+
+    def steep(self, threat: Threat) -> Compass:
+        """At unit length; where that is not the same, with the steepest steps beside them."""
+        length = threat.length(self.rows).unsqueeze(1)
+        rows = torch.where(length > 0, self.rows / length, 0.0)
+        if threat.norm == "l2":
+            return Compass(rows, self.pick, self.sign)
+        both = torch.cat([rows, threat.steepest(self.rows)])
+        pick = torch.cat([self.pick, self.pick + len(rows)], 1)
+        return Compass(both, pick, torch.cat([self.sign, self.sign], 1))
+
+    def line(self, problem: Problem, point: Int[Tensor, " p"]) -> Line:
+        """Rays of some points, all directions of the first before those of the second."""
+        pick, sign = self.pick[point].flatten(), self.sign[point].flatten().unsqueeze(1)
+        whose, judge = point.repeat_interleave(self.pick.shape[1]), problem.judge
+        if problem.linear and isinstance(judge, FormTarget):
+            effect = self.rows.double() @ judge.w.T
+            return Line(problem, whose, problem.preactivations[whose], sign * effect[pick], True)
+        x = problem.x[whose].double()
+        return Line(problem, whose, x, sign * self.rows.double()[pick], False)
+
+    def of(self, point: Int[Tensor, " p"], which: Int[Tensor, " p"]) -> Float[Tensor, "p d"]:
+        """The chosen direction of each point."""
+        sign = self.sign[point, which].unsqueeze(1).double()
+        return sign * self.rows.double()[self.pick[point, which]]
 
 
 class Direction(Attack):
     """Follows given directions and keeps, for each point, the one that fools it first."""
 
     @abstractmethod
-    def directions(self, problem: Problem) -> Sequence[Float[Tensor, "n d"]]:
-        """Sets of directions of any length, one a point; 0 where a point has none."""
+    def directions(self, problem: Problem) -> Compass:
+        """Directions of any length."""
+
+    def tried(self, problem: Problem) -> Compass:
+        """Directions of unit length."""
+        return self.directions(problem).steep(problem.threat)
 
     def search(self, problem: Problem, radii: Sequence[float]) -> Found:
-        found, point = Found.none(problem), problem.todo
-        sets = torch.stack([u[point].double() for u in self.tried(problem)], 1)
-        count = sets.shape[1]
-        together = max(1, ROOM // (count * sets.shape[2]))
-        for some, rows in zip(point.split(together), sets.split(together), strict=True):
-            t = problem.ray(rows.flatten(0, 1), some.repeat_interleave(count)).unflatten(
-                0, (-1, count)
-            )
-            best, which = t.min(1)
+        found, compass = Found.none(problem), self.tried(problem)
+        count = compass.pick.shape[1]
+        together = max(1, ROOM // (count * problem.x.shape[1]))
+        for point in problem.todo.split(together):
+            best, which = problem.ray(compass.line(problem, point)).reshape(-1, count).min(1)
             hit = best.isfinite()
-            u = rows[torch.arange(len(rows)), which]
-            found.delta[some[hit]] = best[hit].unsqueeze(1) * u[hit]
-            found.hit[some[hit]] = True
+            u = compass.of(point[hit], which[hit])
+            found.delta[point[hit]] = best[hit].unsqueeze(1) * u
+            found.hit[point[hit]] = True
         return found
-
-    def tried(self, problem: Problem) -> list[Float[Tensor, "n d"]]:
-        """The directions at unit length, with their steepest versions."""
-        sets, threat = list(self.directions(problem)), problem.threat
-        if threat.norm != "l2":
-            sets += [threat.steepest(u) for u in sets]
-        lengths = [threat.length(u).unsqueeze(1) for u in sets]
-        return [torch.where(v > 0, u / v, 0.0) for u, v in zip(sets, lengths, strict=True)]
 
 
 class AverageDirection(Direction):
@@ -68,9 +105,9 @@ class AverageDirection(Direction):
     def applies(self, problem: Problem) -> bool:
         return isinstance(problem.data, Clusters)
 
-    def directions(self, problem: Problem) -> Sequence[Float[Tensor, "n d"]]:
+    def directions(self, problem: Problem) -> Compass:
         u = problem.data.signs @ problem.centres
-        return [-problem.batch.y[0].double().unsqueeze(1) * u]
+        return Compass.shared(u.unsqueeze(0), -problem.batch.y[0].double().unsqueeze(1))
 
 
 class NearestOpposite(Direction):
@@ -81,11 +118,12 @@ class NearestOpposite(Direction):
     def applies(self, problem: Problem) -> bool:
         return isinstance(problem.data, Clusters)
 
-    def directions(self, problem: Problem) -> Sequence[Float[Tensor, "n d"]]:
-        data, batch = problem.data, problem.batch
-        mu = problem.centres
-        own, y = mu[batch.cluster[0]], batch.y[0]
-        return [(mu[j] - own) * (y != data.signs[j]).unsqueeze(1) for j in range(data.k)]
+    def directions(self, problem: Problem) -> Compass:
+        data, mu = problem.data, problem.centres
+        rows = (mu.unsqueeze(0) - mu.unsqueeze(1)).flatten(0, 1)
+        own, y = problem.batch.cluster[0], problem.batch.y[0].double().unsqueeze(1)
+        pick = own.unsqueeze(1) * data.k + torch.arange(data.k)
+        return Compass(rows, pick, (y != data.signs).double())
 
 
 class LabelDirection(Direction):
@@ -99,10 +137,10 @@ class LabelDirection(Direction):
     def applies(self, problem: Problem) -> bool:
         return isinstance(problem.data, SparseCode)
 
-    def directions(self, problem: Problem) -> Sequence[Float[Tensor, "n d"]]:
+    def directions(self, problem: Problem) -> Compass:
         seeds, y = [problem.seed], problem.batch.y[0].double()
         u = problem.data.dictionary(seeds)[0] @ problem.data.label_vector(seeds)[0]
-        return [-y.unsqueeze(1) * u]
+        return Compass.shared(u.unsqueeze(0), -y.unsqueeze(1))
 
 
 class OtherMeans(Direction):
@@ -110,11 +148,13 @@ class OtherMeans(Direction):
 
     kind: Literal["other-means"] = "other-means"
 
-    def directions(self, problem: Problem) -> Sequence[Float[Tensor, "n d"]]:
-        x, y = problem.x.double(), problem.y
-        means = {int(c): x[y == c].mean(0) for c in y.unique()}
-        own = torch.stack([means[int(c)] for c in y])
-        return [(mean - own) * (y != c).unsqueeze(1) for c, mean in means.items()]
+    def directions(self, problem: Problem) -> Compass:
+        labels, own = problem.y.unique(return_inverse=True)
+        share = (own == torch.arange(len(labels)).unsqueeze(1)).double()
+        mean = (share @ problem.x.double()) / share.sum(1, keepdim=True)
+        rows = (mean.unsqueeze(0) - mean.unsqueeze(1)).flatten(0, 1)
+        pick = own.unsqueeze(1) * len(labels) + torch.arange(len(labels))
+        return Compass(rows, pick, (own.unsqueeze(1) != torch.arange(len(labels))).double())
 
 
 class RandomDirections(Direction):
@@ -123,16 +163,23 @@ class RandomDirections(Direction):
     kind: Literal["random"] = "random"
     draws: int = Field(8, ge=1)
 
-    def directions(self, problem: Problem) -> Sequence[Float[Tensor, "n d"]]:
-        d = problem.x.shape[1]
+    def directions(self, problem: Problem) -> Compass:
+        n, d = problem.x.shape
         draws = [problem.draw(f"random.{i}", 1, d)[:, 0] for i in range(self.draws)]
-        return [u.sign() for u in draws] if problem.threat.norm == "linf" else draws
+        rows = torch.cat(draws)
+        if problem.threat.norm == "linf":
+            rows = rows.sign()
+        pick = torch.arange(self.draws) * n + torch.arange(n).unsqueeze(1)
+        return Compass(rows, pick, torch.ones(n, self.draws, dtype=torch.float64))
 
-    def tried(self, problem: Problem) -> list[Float[Tensor, "n d"]]:
-        return [u / problem.threat.length(u).unsqueeze(1) for u in self.directions(problem)]
+    def tried(self, problem: Problem) -> Compass:
+        """As they are: steepest steps would be aimed."""
+        compass = self.directions(problem)
+        length = problem.threat.length(compass.rows).unsqueeze(1)
+        return Compass(compass.rows / length, compass.pick, compass.sign)
 
 
-def known(problem: Problem) -> list[Float[Tensor, "n d"]]:
-    """Unit directions of every closed form that applies: starts of the other attacks."""
+def known(problem: Problem) -> list[Compass]:
+    """Every closed form that applies: starts of the other attacks."""
     members = (AverageDirection(), NearestOpposite(), LabelDirection(), OtherMeans())
-    return [u for m in members if m.applies(problem) for u in m.tried(problem)]
+    return [m.tried(problem) for m in members if m.applies(problem)]

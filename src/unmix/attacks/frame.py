@@ -58,6 +58,11 @@ class Moves:
         dz[rows], square[rows] = new.dz, new.square
         return Moves(self.point, dz, square)
 
+    def turned(self, point: Which, pick: Which, sign: Column) -> Moves:
+        """Rows of this table as moves of points, with signs."""
+        sign = sign.to(self.dz)
+        return Moves(point, sign.unsqueeze(1) * self.dz[pick], sign * sign * self.square[pick])
+
     def times(self, t: Column) -> Moves:
         """t delta."""
         return Moves(self.point, t.unsqueeze(1) * self.dz, t * t * self.square)
@@ -87,8 +92,8 @@ class Frame(ABC):
         """Directions of unit length made of standard normals [P width]."""
 
     @abstractmethod
-    def along(self, point: Which, direction: Float[Tensor, "P d"]) -> Moves:
-        """Directions of the input space, scaled to unit length within the frame."""
+    def along(self, directions: Float[Tensor, "K d"]) -> Moves:
+        """A table of directions of the input space, at unit length within the frame."""
 
     @abstractmethod
     def length(self, moves: Moves) -> Column:
@@ -146,8 +151,8 @@ class InputFrame(Frame):
         """Normal directions; for linf their signs, the corners of the ball."""
         return self._moves(point, self._unit(draw.sign() if self.threat.norm == "linf" else draw))
 
-    def along(self, point: Which, direction: Float[Tensor, "P d"]) -> Moves:
-        return self._moves(point, self._unit(direction.to(self.z0)))
+    def along(self, directions: Float[Tensor, "K d"]) -> Moves:
+        return self._moves(torch.arange(len(directions)), self._unit(directions.to(self.z0)))
 
     def length(self, moves: Moves) -> Column:
         return self.threat.length(moves.dz)
@@ -196,13 +201,13 @@ class NeuronFrame(Frame):
     root: Float[Tensor, "M M"]
 
     @classmethod
-    def of(cls, target: FormTarget, x: Float[Tensor, "n d"]) -> NeuronFrame:
+    def of(cls, target: FormTarget, z0: Float[Tensor, "n M"]) -> NeuronFrame:
         """The Gram matrix is formed and factored in float64: parallel neurons are delicate."""
         w = target.w.double()
         gram = w @ w.T
         ridge = RIDGE * float(gram.diagonal().max()) + torch.finfo(gram.dtype).tiny
         root = torch.linalg.cholesky(gram + ridge * torch.eye(len(gram)).to(gram))
-        return cls(target, target.preactivations(x), gram.to(x), root)
+        return cls(target, z0, gram.to(z0), root)
 
     @property
     def width(self) -> int:
@@ -213,13 +218,13 @@ class NeuronFrame(Frame):
         unit = draw / draw.norm(dim=1, keepdim=True)
         return Moves(point, unit @ self.root.T.to(unit), unit.new_ones(len(unit)))
 
-    def along(self, point: Which, direction: Float[Tensor, "P d"]) -> Moves:
+    def along(self, directions: Float[Tensor, "K d"]) -> Moves:
         """The part in the span has the same effect."""
-        dz = direction.to(self.root) @ self.target.w.T.double()
+        dz = directions.to(self.root) @ self.target.w.T.double()
         square = self._whitened(dz).square().sum(1)
         there = square > 0
         dz = torch.where(there.unsqueeze(1), dz / square.sqrt().unsqueeze(1), 0.0)
-        return Moves(point, dz.to(self.z0), there.to(self.z0))
+        return Moves(torch.arange(len(dz)), dz.to(self.z0), there.to(self.z0))
 
     def length(self, moves: Moves) -> Column:
         return moves.square.clamp_min(0).sqrt()

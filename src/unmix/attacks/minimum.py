@@ -39,6 +39,8 @@ NEAR = tuple(0.3 + 0.1 * i for i in range(16))
 THRIFT = 4
 # Where ties fool, the margin is flat beyond its edge; slopes are taken this much before it.
 INSIDE = 1e-6
+# Restarts end when a round of them gains no point this share of its length.
+LUCK = 1e-4
 # Evaluations that bring a trial back to the boundary: with a normal form, and without.
 PROBES = (6, 3)
 
@@ -67,7 +69,9 @@ class MinimumNorm(Attack):
                 break
             near = self._around(problem, frame, best, hop)
             both = Moves.joined([best, self.shortened(problem, frame, near)])
-            best = both.take(first(both.point, frame.length(both), 1))
+            before, best = best, both.take(first(both.point, frame.length(both), 1))
+            if (frame.length(best) >= frame.length(before) * (1 - LUCK)).all():
+                break
         if isinstance(frame, NeuronFrame):
             best = self._polished(problem, frame, best)
         return scattered(problem, best.point, frame.lift(best))

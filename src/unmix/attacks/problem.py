@@ -58,7 +58,15 @@ class Problem:
     @cached_property
     def clean(self) -> Float[Tensor, "n C"]:
         """Scores of the clean points, in float64."""
+        if isinstance(self.judge, FormTarget):
+            return self.judge.head.scores(self.preactivations)
         return self.judge.scores(self.x.double())
+
+    @cached_property
+    def preactivations(self) -> Float[Tensor, "n M"]:
+        """Of the clean points, for two-layer nets, in float64."""
+        assert isinstance(self.judge, FormTarget)
+        return self.judge.preactivations(self.x.double())
 
     @cached_property
     def right(self) -> Bool[Tensor, " n"]:
@@ -98,7 +106,7 @@ class Problem:
         target, threat = self.searched, self.threat
         free = threat.norm == "l2" and threat.box is None
         if free and isinstance(target, FormTarget) and len(target.w) <= target.w.shape[1]:
-            return NeuronFrame.of(target, self.x.to(target.dtype))
+            return NeuronFrame.of(target, self.preactivations.to(target.dtype))
         return self.inputs
 
     @cached_property
@@ -116,12 +124,17 @@ class Problem:
         shape = (len(self.x), count, width)
         return normals([self.seed], f"attack.{purpose}", shape, self.searched.dtype)[0]
 
-    def ray(self, direction: Float[Tensor, "p d"], point: Int[Tensor, " p"]) -> Tensor:
-        """Smallest t <= reach found at which x + t direction (in the box) is misclassified.
+    @property
+    def linear(self) -> bool:
+        """Are rays straight lines of pre-activations? In a box they bend."""
+        return isinstance(self.judge, FormTarget) and self.threat.box is None
+
+    def ray(self, line: Line) -> Float[Tensor, " p"]:
+        """Smallest t <= reach found at which points on rays (in the box) are misclassified.
 
         In float64; infinity where none is found.
         """
-        line = Line.of(self, direction, point)
+        point = line.point
         steps = GRID if isinstance(self.judge, FormTarget) else COARSE
         lower = self.x.new_zeros(len(point), dtype=torch.float64)
         upper, live = torch.full_like(lower, torch.inf), torch.arange(len(point))
@@ -141,10 +154,10 @@ class Problem:
 
     def shortened(
         self, delta: Float[Tensor, "p d"], point: Int[Tensor, " p"]
-    ) -> Float[Tensor, "p d"]:
-        """The start of each perturbation that still fools, by bisection; rows that do not are 0.
+    ) -> Float[Tensor, " p"]:
+        """The share of each perturbation that still fools, by bisection.
 
-        Lengths up to 1 + 1e-5 make good for a search in lower precision.
+        Shares up to 1 + 1e-5 make good for a search in lower precision.
         """
         line = Line.of(self, delta, point)
         every = torch.arange(len(point))
@@ -156,7 +169,7 @@ class Problem:
             middle = (lower + upper) / 2
             hit = line.wrong(every, middle)
             upper, lower = torch.where(hit, middle, upper), torch.where(hit, lower, middle)
-        return (upper * (1 + CLEAR)).unsqueeze(1) * delta
+        return upper * (1 + CLEAR)
 
 
 @dataclass(frozen=True)
@@ -171,10 +184,11 @@ class Line:
 
     @classmethod
     def of(cls, problem: Problem, delta: Float[Tensor, "p d"], point: Int[Tensor, " p"]) -> Line:
-        judge, x, delta = problem.judge, problem.x[point].double(), delta.double()
-        if isinstance(judge, FormTarget) and problem.threat.box is None:
-            return cls(problem, point, judge.preactivations(x), delta @ judge.w.T, True)
-        return cls(problem, point, x, delta, False)
+        judge, delta = problem.judge, delta.double()
+        if problem.linear and isinstance(judge, FormTarget):
+            start = chosen(problem.preactivations, point)
+            return cls(problem, point, start, delta @ judge.w.T, True)
+        return cls(problem, point, chosen(problem.x, point).double(), delta, False)
 
     def wrong(self, rows: Int[Tensor, " q"], t: Float[Tensor, " q"]) -> Bool[Tensor, " q"]:
         problem, point = self.problem, self.point[rows]
@@ -240,6 +254,11 @@ def module_problem(
     if int(problem.y.max()) >= classes:
         raise AttackError(f"label {int(problem.y.max())} but the model has {classes} scores")
     return problem
+
+
+def chosen(rows: Tensor, point: Int[Tensor, " p"]) -> Tensor:
+    """Rows of points in increasing order; all of them without a copy."""
+    return rows if len(point) == len(rows) else rows[point]
 
 
 def replica(batch: Batch, r: int) -> Batch:

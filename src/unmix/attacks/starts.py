@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
-from unmix.attacks.directions import known
+from unmix.attacks.directions import Compass, known
 from unmix.attacks.frame import Frame, Moves, NeuronFrame
 from unmix.attacks.objectives import fooled
 from unmix.attacks.problem import Problem
@@ -34,7 +33,11 @@ class Starts:
     def of(cls, problem: Problem, frame: Frame, draws: int, purpose: str) -> Starts:
         """Each closed form, then random directions, for the points worth an attack."""
         point = problem.todo
-        parts = [frame.along(point, u[point]) for u in (*known(problem), *neurons(problem))]
+        parts = []
+        for compass in (*known(problem), neurons(problem)):
+            table = frame.along(compass.rows)
+            for pick, sign in zip(compass.pick[point].T, compass.sign[point].T, strict=True):
+                parts.append(table.turned(point, pick, sign))
         noise = problem.draw(purpose, max(draws, 1), frame.width)[point]
         parts += [frame.random(point, noise[:, i]) for i in range(draws)]
         units = Moves.joined([frame.still(point), *parts])
@@ -53,24 +56,27 @@ class Starts:
         return self.moves.take(there).times(self.length[there])
 
 
-def neurons(problem: Problem) -> list[Float[Tensor, "n d"]]:
+def neurons(problem: Problem) -> Compass:
     """Along the neurons that matter most against each label, and along all of them together.
 
     What is left of the closed forms where nobody knows the features: the net's own.
     """
     target = problem.searched
+    none = problem.y.unsqueeze(1)[:, :0]
     if not isinstance(target, FormTarget):
-        return []
-    votes, labels = target.head.votes, problem.y.unique()
-    rows = torch.zeros(NEURONS + 1, votes.shape[1], target.w.shape[1], dtype=target.dtype)
-    for y in labels.tolist():
+        return Compass(problem.x[:0].double(), none, none.double())
+    votes, w = target.head.votes, target.w
+    count = min(NEURONS, len(w))
+    rows = w.new_zeros(votes.shape[1], count + 1, w.shape[1])
+    for y in problem.y.unique().tolist():
         others = votes.clone()
         others[:, y] = -torch.inf
         pull = others.amax(1) - votes[:, y]
-        top = (pull.abs() * target.w.norm(dim=1)).topk(min(NEURONS, len(pull))).indices
-        rows[: len(top), y] = pull[top].sign().unsqueeze(1) * target.w[top]
-        rows[-1, y] = pull @ target.w
-    return [row[problem.y] for row in rows]
+        top = (pull.abs() * w.norm(dim=1)).topk(count).indices
+        rows[y, :count] = pull[top].sign().unsqueeze(1) * w[top]
+        rows[y, count] = pull @ w
+    pick = problem.y.unsqueeze(1) * (count + 1) + torch.arange(count + 1)
+    return Compass(rows.flatten(0, 1), pick, torch.ones_like(pick, dtype=torch.float64))
 
 
 def crossing(problem: Problem, frame: Frame, moves: Moves, scales: Sequence[float]) -> Tensor:
