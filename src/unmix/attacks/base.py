@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from unmix.attacks.flags import flags
-from unmix.attacks.objectives import fooled
+from unmix.attacks.objectives import fooled, margin
 from unmix.attacks.problem import Problem, chosen, problems
 from unmix.attacks.threat import Threat
 from unmix.errors import AttackError
@@ -26,6 +26,8 @@ from unmix.spec import Spec
 
 L2 = Threat()
 HAIR = 1e-8
+# A margin of this share of the clean one is a tie.
+TIE = 1e-9
 # Numbers in the perturbations that are judged at a time.
 BLOCK = 2**18
 
@@ -96,7 +98,19 @@ def verified(problem: Problem, found: Found) -> Verified:
             # In blocks that fit into a cache: these are the largest arrays of an attack.
             for block in rows.split(max(1, BLOCK // problem.x.shape[1])) if len(rows) else ():
                 _keep(problem, found, point[block], scale[block], radius, kept)
-    return Verified(radius, kept, int((claimed & radius.isinf()).sum()))
+    return Verified(radius, kept, _false(problem, found, claimed & radius.isinf()))
+
+
+def _false(problem: Problem, found: Found, failed: Bool[Tensor, " n"]) -> int:
+    """Claims that failed; but not ties, which the rounding of a search decides by chance."""
+    if not failed.any():
+        return 0
+    x = problem.x[failed].double()
+    delta = problem.threat.clip(x, found.delta[failed].double())
+    scores = problem.judge.scores(x + delta)
+    left = margin(scores, problem.y[failed])[0]
+    clean = margin(problem.clean[failed], problem.y[failed])[0]
+    return int((~(left <= TIE * clean)).sum())
 
 
 def _keep(
