@@ -110,7 +110,7 @@ def _false(problem: Problem, found: Found, failed: Bool[Tensor, " n"]) -> int:
     scores = problem.judge.scores(x + delta)
     left = margin(scores, problem.y[failed])[0]
     clean = margin(problem.clean[failed], problem.y[failed])[0]
-    return int((~(left <= TIE * clean)).sum())
+    return int((~(left.abs() <= TIE * clean)).sum())
 
 
 def _keep(
