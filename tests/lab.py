@@ -13,13 +13,16 @@ from torch import Tensor
 
 from small_runs import small, small_purified
 from unmix.data.clusters import Clusters
+from unmix.data.images.distribution import Images
 from unmix.data.patches import Patches
 from unmix.experiment import Experiment, Run, Samples
 from unmix.experiment import run as train
 from unmix.nets.base import Model, Net
 from unmix.nets.k_class import KClass
 from unmix.nets.patch_cnn import PatchCnn
+from unmix.nets.prelu_classes import PReLUClasses
 from unmix.nets.two_layer import TwoLayer
+from unmix.train.adam import Adam
 from unmix.train.base import Record
 from unmix.train.descent import NoTraining
 from unmix.train.patches import PatchDescent
@@ -64,6 +67,19 @@ def patched(*changes: str) -> Run:
         net=PatchCnn(m=4, sigma_0=0.1),
         train=PatchDescent(steps=20, record=Record(schedule="linear", points=6)),
         samples=Samples(train=12, test=10),
+        seeds=(0, 1),
+    )
+    return train(start.with_(*changes))
+
+
+@cache
+def pictured(*changes: str) -> Run:
+    """A small pReLU net, trained on made-up digits; a test installs the images first."""
+    start = Experiment(
+        data=Images(),
+        net=PReLUClasses(h=20),
+        train=Adam(epochs=5, batch=40, watch=50, eta=0.01),
+        samples=Samples(train=120, test=50),
         seeds=(0, 1),
     )
     return train(start.with_(*changes))

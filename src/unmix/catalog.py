@@ -240,6 +240,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "spectrum": Entry(
             "unmix.probes.spectrum:spectrum", "stable ranks of hidden features and weights"
         ),
+        "classes": Entry(
+            "unmix.probes.classes:classes",
+            "accuracy by class, stable rank, silent and aligned neurons of a net on images",
+        ),
         "assumptions": Entry(
             "unmix.probes.assumptions:assumptions",
             "which conditions of the theorems a run meets, and by what factor",

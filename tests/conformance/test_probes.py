@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lab import patched, purified, still, trained, trained_fine
+from lab import patched, pictured, purified, still, trained, trained_fine
 from unmix import catalog
 from unmix.data.clusters import Clusters
 from unmix.errors import UnmixError
@@ -24,6 +24,7 @@ RUNS = {
     "patches": patched,
     "patches, adversarial": lambda *c: patched("train.kind=patch-adversarial", *c),
     "purified": purified,
+    "pictured": pictured,
     "averaging": lambda: still(FeatureAveraging(), Clusters(k=4, d=32), seeds=(0, 1)),
     "non-robust": lambda: still(NonRobustMultiClass(), Clusters(k=4, d=32), seeds=(0, 1)),
 }
@@ -38,7 +39,7 @@ def probed(name: str, run: Run) -> Measured | UnmixError:
     return measured
 
 
-BASELINES = ("binary", "patches", "purified")
+BASELINES = ("binary", "patches", "purified", "pictured")
 
 
 def baseline(name: str) -> Run:

@@ -71,6 +71,6 @@ PAPER = Paper(
     figures=FIGURES,
     package="unmix.papers.prelu",
     contents=CONTENTS,
-    findings=FINDINGS,
+    findings=(*FINDINGS, *images.FINDINGS),
     datasets=("mnist", "fashion-mnist", "cifar10"),
 )

@@ -195,7 +195,7 @@ CLAIMS = (
         "section 5.2.1",
         "experiment",
         NONE,
-        "mnist:on_class_means",
+        "classes.aligned",
         "parity-p=4",
     ),
     *(

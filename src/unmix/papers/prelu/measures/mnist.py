@@ -13,9 +13,8 @@ from torch.nn.functional import normalize
 from unmix.claims import Sample
 from unmix.papers.base import Evidence
 
-# Images that are compared pair by pair, and the cosine of what counts as aligned.
+# Images that are compared pair by pair.
 PAIRS = 1000
-ALIGNED = 0.9
 
 
 def clean(evidence: Evidence, setting: str) -> Sample:
@@ -82,20 +81,6 @@ def other_cosine(evidence: Evidence, setting: str) -> Sample:
 def same_positive(evidence: Evidence, setting: str) -> Sample:
     """Share of positive cosines among pairs of one class."""
     shares = [float((c[same] > 0).double().mean()) for c, same in _pairs(evidence, setting)]
-    return evidence.sample(setting, shares)
-
-
-def on_class_means(evidence: Evidence, setting: str) -> Sample:
-    """Share of neurons with a cosine above 0.9 to a centred class mean."""
-    run = evidence.run(setting)
-    batch, params = run.train_batch, run.params
-    shares = []
-    for r in range(run.replicas):
-        x = batch.x[r] - params["centre"][r]
-        classes = batch.cluster[r].unique().tolist()
-        means = torch.stack([x[batch.cluster[r] == k].mean(0) for k in classes])
-        cosines = normalize(params["w"][r], dim=1) @ normalize(means, dim=1).T
-        shares.append(float((cosines.amax(1) > ALIGNED).double().mean()))
     return evidence.sample(setting, shares)
 
 

@@ -1,0 +1,44 @@
+"""Numbers of a net on images, against plain loops."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lab import pictured, put
+from pictures import install
+from unmix.probes.classes import class_cosines, classes
+
+
+@pytest.fixture(autouse=True)
+def _tiny(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, tmp_path, 400, 300)
+
+
+def test_accuracies_are_those_of_the_predictions() -> None:
+    run = pictured()
+    batch, found = run.test_batch, classes(run)
+    labels = run.classifier.outputs(batch.x).argmax(-1)
+    for r in range(2):
+        right = [int(labels[r, i]) == int(batch.y[r, i]) for i in range(50)]
+        assert float(found["accuracy"][r]) == pytest.approx(sum(right) / 50)
+        by_class: dict[int, list[bool]] = {}
+        for i in range(50):
+            by_class.setdefault(int(batch.cluster[r, i]), []).append(right[i])
+        worst = min(sum(hits) / len(hits) for hits in by_class.values())
+        assert float(found["worst_class"][r]) == pytest.approx(worst)
+
+
+def test_a_neuron_on_a_class_mean_is_aligned_and_a_dead_one_silent() -> None:
+    run = pictured()
+    batch = run.train_batch
+    mean = batch.x[0, batch.cluster[0] == 3].mean(0) - run.params["centre"][0]
+    w = run.params["w"].clone()
+    w[:, 0] = 7 * mean
+    w[:, 1] = 0
+    found = classes(put(run, **run.params | {"w": w}))
+    cosines = class_cosines(put(run, **run.params | {"w": w}))
+    torch.testing.assert_close(cosines[:, 0, 3], torch.ones(2, dtype=torch.float64))
+    others = float((class_cosines(run)[:, 2:].amax(2) > 0.9).sum())
+    assert float(found["aligned"].sum()) == pytest.approx((2 + others) / 20)
+    assert (found["silent"] >= 1 / 20).all()
