@@ -33,21 +33,21 @@ FINDINGS = (
     Finding(
         "Which images, centred how",
         "The text says that images are centred and normalised, and speaks of MNIST's test set. The "
-        "code centres, leaves the length of an image alone for p = 1, and divides the p-th power by "
-        "its length to the power p - 1; its test images are the last 10 000 of the training file. "
+        "code centres, leaves the length of an image alone for p = 1, and divides the p-th power "
+        "by its length to the power p - 1; its test images are the last 10 000 of the training file. "
         "The code's reading is the default; the text's is run beside it for p = 1 and 4.",
         ("reading-unit-p=1", "reading-unit-p=4", "reading-official-p=1", "reading-official-p=4"),
     ),
     Finding(
         "One attack is not all attacks",
-        "Table 1 was made with APGD on the cross-entropy. A minimum-norm attack on the margin finds "
-        "more; how much is measured on the same images, and so is what it misses itself.",
+        "Table 1 was made with APGD on the cross-entropy. A minimum-norm attack on the margin "
+        "finds more; how much is measured on the same images, and so is what it misses itself.",
         ("papers-attack-p=1", "papers-attack-p=4", "full-suite-p=1", "full-suite-p=4"),
     ),
     Finding(
         "Digits are no orthogonal subclasses",
-        "Centred images of two digits are uncorrelated in the mean, as the text says. But images of "
-        "one digit are not all positively correlated: one pair in five is not.",
+        "Centred images of two digits are uncorrelated in the mean, as the text says. But images "
+        "of one digit are not all positively correlated: one pair in five is not.",
         ("fig-3a-other", "fig-3a-same"),
     ),
 )
