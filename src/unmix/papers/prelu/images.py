@@ -34,8 +34,8 @@ FINDINGS = (
         "Which images, centred how",
         "The text says that images are centred and normalised, and speaks of MNIST's test set. The "
         "code centres, leaves the length of an image alone for p = 1, and divides the p-th power "
-        "by its length to the power p - 1; its test images are the last 10 000 of the training file. "
-        "The code's reading is the default; the text's is run beside it for p = 1 and 4.",
+        "by its length to the power p - 1; its test images are the last 10 000 of the training "
+        "file. The code's reading is the default; the text's is run beside it for p = 1 and 4.",
         ("reading-unit-p=1", "reading-unit-p=4", "reading-official-p=1", "reading-official-p=4"),
     ),
     Finding(
