@@ -110,7 +110,8 @@ def _false(problem: Problem, found: Found, failed: Bool[Tensor, " n"]) -> int:
     scores = problem.judge.scores(x + delta)
     left = margin(scores, problem.y[failed])[0]
     clean = margin(problem.clean[failed], problem.y[failed])[0]
-    return int((~(left.abs() <= TIE * clean)).sum())
+    tie = (left.abs() <= TIE * clean) & torch.isfinite(delta).all(1)
+    return int((~tie).sum())
 
 
 def _keep(
