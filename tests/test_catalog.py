@@ -21,7 +21,7 @@ SOURCE = Path(unmix.__file__).parent
 ORDER = """
 errors · catalog · spec · streams · data · nets · perturbations · train · experiment · probes
 attacks certify · claims · style · papers · sealed · records · query · store · sweep · forecast ·
-report · reproduction · campaign · listing · terminal · showing · asked · cli · __main__
+report · reproduction · campaign · citing · listing · terminal · showing · asked · cli · __main__
 """
 COLUMN = {name: i for i, names in enumerate(ORDER.split("·")) for name in names.split()}
 # These two name types of what they must not load.

@@ -269,6 +269,27 @@ def _plainly(tell: Callable[[int, int, str], None], done: int, total: int) -> No
     tell(done, total, "")
 
 
+@app.command()
+def cite(
+    what: Annotated[
+        str, typer.Argument(metavar="RUN|PAPER", help="A run's folder or digest, or a paper.")
+    ],
+    runs: RunsFolder = Path("runs"),
+) -> None:
+    """Print the BibTeX of what a run used, or of a paper."""
+    with _guarded():
+        from unmix import citing, showing
+        from unmix.store import Store
+        from unmix.terminal import line
+
+        if what in catalog.names("papers"):
+            entries = citing.of_paper(catalog.load("papers", what))
+        else:
+            store = Store(runs)
+            entries = citing.of_run(showing.found(store, what), store)
+        line("\n\n".join(entries))
+
+
 @contextmanager
 def _guarded() -> Iterator[None]:
     """Ctrl-C and a full memory or disk are no accidents: whatever a store holds survives them."""

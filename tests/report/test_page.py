@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -52,7 +54,7 @@ def test_two_writes_give_the_same_bytes(section: Section, tmp_path: Path) -> Non
     for folder in ("a", "b"):
         assert write(tmp_path / folder, [section]) == tmp_path / folder / "index.html"
     names = sorted(p.relative_to(tmp_path / "a") for p in (tmp_path / "a").rglob("*.*"))
-    assert len(names) == 4 + 2 * 5
+    assert len(names) == 6 + 2 * 5
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
 
@@ -140,6 +142,18 @@ def test_a_claim_without_a_verdict_is_listed_as_not_run(paper: Paper) -> None:
 def test_a_drawing_of_an_unknown_figure_is_refused(section: Section, paper: Paper) -> None:
     with pytest.raises(UnknownName, match="curvy"):
         Section(paper, [], drawings={"curvy": section.drawings["curve"]})
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+def test_the_latex_beside_the_page_compiles(section: Section, tmp_path: Path) -> None:
+    write(tmp_path, [section])
+    for part in ("tables.tex", "figures.tex"):
+        assert "documentclass" not in (tmp_path / part).read_text(encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "verdicts.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    log = (tmp_path / "verdicts.log").read_text(errors="replace")
+    assert log.count("Graphic file (type pdf)") == 2
 
 
 def test_verdicts_as_data(section: Section, tmp_path: Path) -> None:

@@ -92,7 +92,8 @@ def write(folder: Path, sections: Sequence[Section]) -> Path:
     text = json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False)
     _write(folder / "verdicts.json", text + "\n")
     _write(folder / "verdicts.csv", tables.as_csv(records))
-    _write(folder / "verdicts.tex", _latex(sections))
+    for name, text in _latex(sections).items():
+        _write(folder / name, text)
     return _write(folder / "index.html", render(sections))
 
 
@@ -199,17 +200,14 @@ def place(section: Section) -> str:
     return f"figures/{section.paper.name}"
 
 
-def _latex(sections: Sequence[Section]) -> str:
-    return latex.document(
-        [
-            fragment
-            for section in sections
-            for fragment in (
-                latex.verdict_table(section.paper, section.verdicts),
-                latex.figures_tex([_plate(section, entry) for entry in section.drawn]),
-            )
-        ]
-    )
+def _latex(sections: Sequence[Section]) -> dict[str, str]:
+    """The tables, the figures, and a document that holds both; the first two are for \\input."""
+    parts = {
+        "tables.tex": [latex.verdict_table(s.paper, s.verdicts) for s in sections],
+        "figures.tex": [latex.figures_tex([_plate(s, e) for e in s.drawn]) for s in sections],
+    }
+    both = latex.document([rf"\input{{{name}}}" for name in parts])
+    return {name: "\n".join(texts) for name, texts in parts.items()} | {"verdicts.tex": both}
 
 
 def _plate(section: Section, entry: FigureEntry) -> latex.Plate:
