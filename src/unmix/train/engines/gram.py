@@ -94,11 +94,13 @@ class Gram:
 
     def _products(self) -> tuple[Float[Tensor, "S n n"], Float[Tensor, "R M n"]]:
         """K and Z0, in one pass over the columns of X."""
-        w = self.start["w"]
-        kernel = w.new_zeros(self.sets, self.points, self.points)
+        w, first = self.start["w"], True
+        kernel = w.new_empty(self.sets, self.points, self.points)
         z0 = w.new_zeros(*w.shape[:2], self.points)
         for columns, block in self.problem.x.blocks():
-            kernel.baddbmm_(block, block.mT)
+            # The fastest product has no sum on top; one block is what there mostly is.
+            kernel = product(block, block.mT, kernel) if first else kernel.baddbmm_(block, block.mT)
+            first = False
             over_sets(z0, self.sets).baddbmm_(over_sets(w[:, :, columns], self.sets), block.mT)
         if "b" in self.start:
             kernel += 1
