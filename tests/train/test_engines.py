@@ -266,6 +266,23 @@ def test_the_same_training_gives_the_same_bits(name: str, dtype: torch.dtype, mo
 
 
 @pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("label", ["binary", "k-class", "pReLU, p=3"])
+def test_an_engine_stays_on_its_device(name: str, label: str, monkeypatch) -> None:
+    """On one without numbers: nothing is read back, nothing compiled for the CPU is met."""
+    monkeypatch.setattr(product, "SMALL", 0)
+    case = CASES[label]
+    given = case.engine("reference").problem
+    params = {n: p.to("meta") for n, p in given.params.items()}
+    top = case.net.top(DATA, torch.empty(0, device="meta", dtype=torch.float64))
+    points, targets = Held(case.x.to("meta")), given.targets.to("meta")
+    engine = ENGINES[name](Problem(params, points, targets, top, given.loss, given.eta.to("meta")))
+    moved = walk(engine, 2, EVERY.to("meta")).params()
+    assert {n: (p.device.type, p.shape) for n, p in moved.items()} == {
+        n: ("meta", p.shape) for n, p in params.items()
+    }
+
+
+@pytest.mark.parametrize("name", ENGINES)
 def test_an_engine_leaves_its_input_alone(name: str) -> None:
     case = CASES["binary"]
     before = [t.clone() for t in (case.x, case.targets, *case.params.values())]
