@@ -194,7 +194,7 @@ def compared(world: World, one: tuple[Params, Trace], other: tuple[Params, Trace
     """Dominant neurons, contributions and margins of one training beside another's."""
     mine, wanted = (world.probed(*training) for training in (one, other))
     q, q0 = mine["q"][0], wanted["q"][0]
-    sets = [values.abs() > 0.01 * values.abs().max() for values in (q, q0)]
+    sets = [dominant(values) for values in (q, q0)]
     both = int((sets[0] & sets[1]).sum())
     mu = world.experiment.data.centres((0,), torch.float32)
     margins = [
@@ -214,6 +214,11 @@ def compared(world: World, one: tuple[Params, Trace], other: tuple[Params, Trace
     ]
 
 
+def dominant(q: Tensor) -> Tensor:
+    """Whose contribution is more than a hundredth of the largest."""
+    return q.abs() > 0.01 * q.abs().max()
+
+
 def _by_direction(measured: Measured, p: float) -> Tensor:
     """Sum of the contributions along each subclass (p >= 3), or of each label."""
     q, cosine = measured["q"][0], measured["cosine"][0]
@@ -228,7 +233,7 @@ def descended(world: World, steps: int) -> tuple[Params, float]:
     return sgd.params(), spent
 
 
-def against_sgd(d: int, h: int, p: float, steps: int) -> list[list[str]]:
+def against_sgd(d: int, h: int, p: float, steps: int) -> tuple[list[list[str]], Row]:
     """SGD run for so many steps, and the flow at that very time."""
     world = World.of(d, h, p)
     flow = world.flow(exact(steps * RATE))
@@ -238,7 +243,12 @@ def against_sgd(d: int, h: int, p: float, steps: int) -> list[list[str]]:
     if steps == STEPS:
         small = world.flow(reduced())
         rows.append([f"{label}: reduced - SGD", *compared(world, small, (params, flow[1]))])
-    return rows
+    sets = [dominant(world.probed(*end)["q"][0]) for end in (flow, (params, flow[1]))]
+    shared = 100 * float((sets[0] & sets[1]).sum() / sets[1].sum())
+    name = (
+        f"pReLU p={p:g}, D={d}, h={h}, after {steps:,} steps: SGD's dominant neurons in the flow, %"
+    )
+    return rows, Row(name, ">= 100", [shared], by="flow")
 
 
 COSTS = (
@@ -268,9 +278,12 @@ def report(repeats: int, flows: int, steps: int) -> tuple[str, list[Row]]:
     """The measured part of the page, and what it says of the goals."""
     costs = [cost_row(p, repeats, flows) for p in POWERS]
     same = [row for _, row, _ in costs]
+    goals = [row for _, _, rows in costs for row in rows]
     for p in POWERS:
-        same += against_sgd(1000, 2000, p, steps)
-        same += against_sgd(100, 200, p, STEPS)
+        for d, h, length in ((1000, 2000, steps), (100, 200, STEPS)):
+            rows, goal = against_sgd(d, h, p, length)
+            same += rows
+            goals.append(goal)
     page = "\n".join(
         [
             f"K = 10, K1 = 6, alpha = 0.1, Gaussian start of 1e-7, float32, n = {POINTS}; flow "
@@ -288,7 +301,7 @@ def report(repeats: int, flows: int, steps: int) -> tuple[str, list[Row]]:
             "",
         ]
     )
-    return page, [row for _, _, rows in costs for row in rows]
+    return page, goals
 
 
 START, END = "<!-- measured: python benchmarks/flow.py -->", "<!-- end of measured -->"

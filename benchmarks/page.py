@@ -26,12 +26,11 @@ fastest product known here; *reached* is how much of that limit the engine attai
 `make bench` writes this page (about ten minutes); `docs/performance.json` keeps every repeat.
 """
 
-MISSED = """## Where a goal is missed
+MISSED = """## Where a goal or 70 % of the limit is missed
 
-**pReLU by SGD in float64.** Two products of [100 1000] by [1000 2000] are all that a step must do;
-the plain loop spends two thirds of its time in them, too. In float64 nothing that runs here
-multiplies these shapes much faster than torch does (see the roof below), so the limit itself lies
-below the goal. In float32, where oneDNN uses the full vector width, the goal is met.
+**pReLU by SGD in float64.** Two products of [100 1000] by [1000 2000] are all that a step must do,
+and the plain loop spends more than half of its time in them, too: the limit itself lies below the
+goal. In float32, where oneDNN uses the full vector width, the goal is met.
 
 **High dimension, share of the limit.** 200 points are so few that C K takes some ten microseconds;
 the step is the twenty calls of torch around it. The goal is met all the same.
@@ -42,10 +41,9 @@ library's full speed, and the element-wise passes are as large as they are.
 
 ROOF = """## The roof
 
-Speeds of one product W X^T (billions of operations a second) by torch.bmm and by the product that
-the engines use (`train/engines/product.py`), how fast X passes meanwhile, and how fast X can be
-read
-at all (a sum over it).
+Billions of operations a second in one product W X^T by torch.bmm and by the product that the engines
+use (`train/engines/product.py`). With few neurons a product is bound by memory: beside it stand the
+speed at which X passes through the product and the speed at which X can be read at all (its sum).
 """
 
 GROWTH = """## How cost grows
