@@ -74,7 +74,6 @@ def test_at_a_centre_radii_are_the_papers() -> None:
     assert predict.exact_radius(x, y, DATA).tolist() == pytest.approx([5**-0.5] * 5)
     for p in (2.0, 3.0):
         assert predict.certified_radius(x, y, DATA, p).tolist() == pytest.approx([0.5**0.5] * 5)
-        assert predict.nearest_radius(x, y, DATA).tolist() == pytest.approx([0.5**0.5] * 5)
         reached = halfway_radius(x[None], y[None], DATA, p)
         assert reached.flatten().tolist() == pytest.approx([0.5**0.5] * 5)
     assert predict.without_power(4) == pytest.approx(5**-0.5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from unmix.claims import confidence
@@ -17,10 +18,10 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Beside:
-    """A measurement, one value a replica, and what a closed form predicts for it."""
+    """A measurement, one value a replica, and what a closed form predicts for all or for each."""
 
     measured: Tensor
-    predicted: float
+    predicted: float | Tensor
     note: str = ""
 
     @property
@@ -28,17 +29,22 @@ class Beside:
         return self.measured / self.predicted
 
     @property
+    def expected(self) -> float:
+        """The prediction, in the mean over replicas."""
+        return float(torch.as_tensor(self.predicted, dtype=torch.float64).mean())
+
+    @property
     def z(self) -> float:
         """How many standard errors of the mean over replicas it lies above the prediction; NaN
         where replicas differ by no more than rounding, as those of a built net do."""
-        count, mean = len(self.measured), float(self.measured.mean())
-        spread = float(self.measured.std()) if count > 1 else 0.0
-        if spread <= ROUNDING * abs(mean):
+        count, gap = len(self.measured), self.measured - self.predicted
+        spread = float(gap.std()) if count > 1 else 0.0
+        if spread <= ROUNDING * abs(float(self.measured.mean())):
             return math.nan
-        return (mean - self.predicted) * count**0.5 / spread
+        return float(gap.mean()) * count**0.5 / spread
 
     def __str__(self) -> str:
-        words = f"measured {float(self.measured.mean()):.4g}, predicted {self.predicted:.4g}"
+        words = f"measured {float(self.measured.mean()):.4g}, predicted {self.expected:.4g}"
         words = words if math.isnan(self.z) else f"{words}, z = {self.z:.1f}"
         return f"{words}; {self.note}" if self.note else words
 
@@ -104,7 +110,7 @@ def _predicted(prediction: Prediction, beside: Beside, evidence: Evidence) -> Pr
         prediction.quantity,
         prediction.setting,
         evidence.settings[prediction.setting].experiment.digest(),
-        beside.predicted,
+        beside.expected,
         sum(values) / len(values),
         low,
         high,

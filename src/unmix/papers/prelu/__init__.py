@@ -9,6 +9,7 @@ from unmix.papers.prelu import images
 from unmix.papers.prelu.claims import CLAIMS
 from unmix.papers.prelu.contents import CONTENTS
 from unmix.papers.prelu.findings import FINDINGS
+from unmix.papers.prelu.predictions import CONTENDERS, PREDICTIONS
 
 BIBTEX = """@inproceedings{min2024implicit,
   title     = {Can Implicit Bias Imply Adversarial Robustness?},
@@ -72,5 +73,7 @@ PAPER = Paper(
     package="unmix.papers.prelu",
     contents=CONTENTS,
     findings=(*FINDINGS, *images.FINDINGS),
+    predictions=PREDICTIONS,
+    contenders=CONTENDERS,
     datasets=("mnist", "fashion-mnist", "cifar10"),
 )

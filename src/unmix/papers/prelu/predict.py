@@ -23,14 +23,6 @@ from unmix.data.clusters import Clusters
 C = 0.5
 
 
-def averaging_radius(k: int) -> float:
-    """1/sqrt(K), of F at a centre (Thms 1, 3)."""
-    return 1 / math.sqrt(k)
-
-
-SUBCLASS_RADIUS = math.sqrt(0.5)
-
-
 def without_power(opposite: int) -> float:
     """1/sqrt(1 + K_opposite), of F^(1) at a centre: subclass neurons alone do not help."""
     return 1 / math.sqrt(1 + opposite)
@@ -60,14 +52,6 @@ def certified_radius(
     own, other = _own_other(x, y, data)
     gap = torch.linalg.vector_norm(own.relu(), p, -1)
     return (gap - torch.linalg.vector_norm(other.relu(), p, -1)) / math.sqrt(2)
-
-
-def nearest_radius(
-    x: Float[Tensor, "*n k"], y: Float[Tensor, "*n"], data: Clusters
-) -> Float[Tensor, "*n"]:
-    """(max own - max other)/sqrt 2: half-way towards the opposite centre, near r_{F^(p)}."""
-    own, other = _own_other(x, y, data)
-    return (own.amax(-1) - other.amax(-1)) / math.sqrt(2)
 
 
 def clean_bound(data: Clusters, p: float | None) -> float:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 
 from unmix import style
-from unmix.claims import confidence
 from unmix.papers.averaging import predict
 from unmix.papers.averaging.measures import laws
 from unmix.papers.averaging.predictions import PREDICTIONS
 from unmix.papers.base import Drawing, Evidence
+from unmix.papers.ratios import ratios
 
 
 def law(evidence: Evidence) -> Drawing:
@@ -38,38 +35,10 @@ def law(evidence: Evidence) -> Drawing:
 def predictors(evidence: Evidence) -> Drawing:
     """Every closed-form predictor beside its measurement, with its z-score."""
     found = [getattr(laws, p.measure.partition(":")[2])(evidence, p.setting) for p in PREDICTIONS]
-    names = [p.quantity for p in PREDICTIONS]
-    ratios = np.array([float(beside.ratio.mean()) for beside in found])
-    ends = np.array([confidence(beside.ratio.tolist()) for beside in found])
-    rows = np.arange(len(found))
-    with style.canvas(5.8, 3.4) as canvas:
-        axes = canvas.subplots()
-        axes.axvline(1, color=style.MUTED, linewidth=0.7, linestyle=":")
-        axes.hlines(rows, ends[:, 0], ends[:, 1], color=style.BLUE, linewidth=1)
-        axes.plot(ratios, rows, "o", color=style.BLUE)
-        axes.set(xlabel="measured / predicted", ylim=(len(found) - 0.5, -0.5), yticks=rows)
-        axes.set_yticklabels(names)
-        axes.tick_params(axis="y", length=0)
-        right = axes.secondary_yaxis("right")
-        right.set_yticks(rows, [_score(beside.z) for beside in found])
-        right.tick_params(length=0)
-        right.spines[:].set_visible(False)
-    table: dict[str, list[Any]] = {
-        "quantity": names,
-        "setting": [p.setting for p in PREDICTIONS],
-        "predicted": [beside.predicted for beside in found],
-        "measured": [float(beside.measured.mean()) for beside in found],
-        "ratio_low": list(ends[:, 0]),
-        "ratio_high": list(ends[:, 1]),
-        "z": [beside.z for beside in found],
-    }
     caption = (
         "Training beside closed forms in the hyper-parameters (cosines and weight errors also take "
         "the measured λ): ratio with its 95 % interval over seeds. z is the deviation in standard "
         "errors of the mean; seeds differ so little that a deviation below one per cent stands out."
     )
-    return Drawing(canvas, table, caption, "All ratios lie within some per cent of 1.")
-
-
-def _score(z: float) -> str:
-    return "" if math.isnan(z) else f"z = {z:.1f}".replace("-", "−")
+    alt = "All ratios lie within some per cent of 1."
+    return ratios(PREDICTIONS, found, caption, alt)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,33 +11,10 @@ from unmix.claims import Sample
 from unmix.experiment import Run
 from unmix.nets.base import Model
 from unmix.papers.base import Evidence
+from unmix.papers.beside import Beside
 from unmix.papers.prelu import predict
 from unmix.probes.base import Measured
 from unmix.streams import stream
-
-
-@dataclass(frozen=True)
-class Beside:
-    """A measurement and a prediction, each one value a replica."""
-
-    measured: Tensor
-    predicted: Tensor
-
-    @property
-    def ratio(self) -> Tensor:
-        return self.measured / self.predicted
-
-    @property
-    def z(self) -> float:
-        """Standard errors of the mean by which measurements lie above predictions."""
-        gap = self.measured - self.predicted
-        spread = float(gap.std()) if len(gap) > 1 else 0.0
-        return float(gap.mean()) * len(gap) ** 0.5 / spread if spread else math.nan
-
-    def __str__(self) -> str:
-        words = f"measured {float(self.measured.mean()):.4g}"
-        words = f"{words}, predicted {float(self.predicted.mean()):.4g}"
-        return words if math.isnan(self.z) else f"{words}, z = {self.z:.1f}"
 
 
 def escape(evidence: Evidence, setting: str) -> Beside:

@@ -31,11 +31,6 @@ def distance(evidence: Evidence, setting: str) -> Sample:
     return evidence.sample(setting, probe["distance"], f"dist lies in [{low:.3g}, {high:.3g}]")
 
 
-def lower(evidence: Evidence, setting: str) -> Sample:
-    """The closed-form lower bound of the distance."""
-    return evidence.sample(setting, evidence.probe(setting, "reference-distance")["lower"])
-
-
 def searched_over_lower(evidence: Evidence, setting: str) -> Sample:
     """Distance for the best c over the closed-form lower bound at centres and class means."""
     probe = evidence.probe(setting, "reference-distance")

@@ -66,8 +66,9 @@ def first_power(evidence: Evidence, setting: str) -> Sample:
     """Mean radius of F^(1) on positive and on negative points, over 1/sqrt(1 + K_opposite)."""
     found, run = evidence.attacked(setting), evidence.run(setting)
     batch, data = run.fresh(found.smallest.shape[1]), run.data
-    opposite = torch.where(batch.y > 0, float(len(data.minus)), float(len(data.plus)))
-    return evidence.sample(setting, (found.smallest * (1 + opposite).sqrt()).mean(1))
+    plus, minus = (predict.without_power(len(side)) for side in (data.minus, data.plus))
+    law = torch.where(batch.y > 0, plus, minus).double()
+    return evidence.sample(setting, (found.smallest / law).mean(1))
 
 
 def exact_radii(evidence: Evidence, setting: str) -> Tensor:
