@@ -15,6 +15,7 @@ from unmix import catalog
 from unmix.experiment import Experiment
 from unmix.experiment import run as train
 from unmix.papers.base import Evidence, Setting, Source, verdict
+from unmix.papers.beside import predictions
 from unmix.papers.patches import PAPER
 from unmix.papers.patches.measures import lemmas, phases, races
 from unmix.papers.patches.settings import TIMES
@@ -207,6 +208,15 @@ def test_slopes_and_passages_are_right() -> None:
     assert phases._passed([1.0, 2.0, 4.0], [0.0, 0.25, 0.75]) == pytest.approx(3.0)
     assert phases._passed([1.0, 2.0], [0.5, 1.0]) == 1.0
     assert math.isnan(phases._passed([1.0, 2.0], [0.0, 0.4]))
+
+
+def test_predictions_are_taken_on_toys(evidence: Evidence) -> None:
+    found = predictions(PAPER, evidence)
+    assert [p.quantity for p in found] == [p.quantity for p in PAPER.predictions]
+    radii = [p for p in found if "radius" in p.quantity]
+    # Five patches of six hold v: 1 * 5/11, and 2 * 1/7 for u. Four noisy points a seed.
+    assert [p.predicted for p in radii] == pytest.approx([2 / 7, 5 / 11])
+    assert [p.measured for p in radii] == pytest.approx([2 / 7, 5 / 11], rel=0.3)
 
 
 def test_the_race_is_decided_by_the_start_for_any_power_of_s(evidence: Evidence) -> None:

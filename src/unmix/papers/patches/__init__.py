@@ -4,7 +4,7 @@
 `figures` the pictures. Importing this package imports no torch.
 """
 
-from unmix.papers.base import FigureEntry, Paper
+from unmix.papers.base import FigureEntry, Paper, Prediction
 from unmix.papers.patches.claims import CLAIMS
 from unmix.papers.patches.claims.images import DEEP
 from unmix.papers.patches.contents import CONTENTS
@@ -57,6 +57,12 @@ FIGURES = (
     FigureEntry("5", "Feature learning on MNIST, CIFAR-10 and SVHN", why_not=DEEP),
 )
 
+PREDICTIONS = (
+    Prediction("sum of B^q where B stops", "adv-mean", "laws:stopping"),
+    Prediction("l_inf radius of w = gamma u", "minimum-robust-curve", "laws:radius"),
+    Prediction("l_inf radius of w = gamma v", "minimum-non-robust-curve", "laws:radius"),
+)
+
 PAPER = Paper(
     name="patches",
     title="Adversarial Training Can Provably Improve Robustness: Theoretical Analysis of Feature "
@@ -68,4 +74,5 @@ PAPER = Paper(
     package="unmix.papers.patches",
     contents=CONTENTS,
     findings=FINDINGS,
+    predictions=PREDICTIONS,
 )

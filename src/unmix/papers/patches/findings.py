@@ -21,7 +21,13 @@ FINDINGS = (
         "A factor P",
         "Prop 3.2 and Lemma D.28 drop the perturbation of the other P patches. The robust net is "
         "robust iff n_R (alpha - eps) > P eps; alpha = 10 eps is not enough at P = 16.",
-        ("prop-3.2-error", "ten-times-is-not-enough", "threshold-robust-minimum", "lemma-d.28"),
+        (
+            "prop-3.2-error",
+            "ten-times-is-not-enough",
+            "threshold-robust-minimum",
+            "minima-exchanged",
+            "lemma-d.28",
+        ),
     ),
     Finding(
         "Who wins is decided at the start",

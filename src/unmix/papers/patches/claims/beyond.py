@@ -92,6 +92,46 @@ CLAIMS = (
         "std-curve",
         reading=MEAN + "; radii are upper bounds, on a grid",
     ),
+    *(
+        claim(
+            f"sandwich-{name}",
+            f"No attack lies below the certified radius ({name})",
+            "Thm 4.4",
+            "identity",
+            within(low=0.0),
+            "robust:sandwich",
+            f"{name}-curve",
+        )
+        for name in ("std", "adv-mean", "adv-margin")
+    ),
+    claim(
+        "radius-robust-minimum",
+        "The exact radius of the net of Prop 3.2 is alpha n_R/(n_R + P)",
+        "Prop 3.2",
+        "beyond",
+        within(0.9, 1.1),
+        "robust:exact_over_law",
+        "minimum-robust-curve",
+    ),
+    claim(
+        "radius-non-robust-minimum",
+        "The exact radius of the net of Prop 3.1 is beta n_NR/(n_NR + P)",
+        "Prop 3.1",
+        "beyond",
+        within(0.9, 1.1),
+        "robust:exact_over_law",
+        "minimum-non-robust-curve",
+    ),
+    claim(
+        "minima-exchanged",
+        "In the simulation the net called non-robust is certified beyond the other one's radius",
+        "Prop 3.2",
+        "beyond",
+        within(low=1.0),
+        "robust:certified_over_exact",
+        "minimum-non-robust-curve",
+        "minimum-robust-curve",
+    ),
     claim(
         "share-saturates",
         "Adversarial training still classifies every non-robust part: FL_NR stays near one",

@@ -31,11 +31,12 @@ def restrained(evidence: Evidence, setting: str, free: str) -> Sample:
 
 
 def stopping(evidence: Evidence, setting: str) -> Sample:
-    """eta~ beta sum_s B_s^q / rho^(q-1), mean over classes: 1 where B stops (section 5.2)."""
+    """eta~ beta^(q-2) sum_s B_s^q / rho^(q-1), mean over classes: 1 where B stops (section 5.2)."""
     run = evidence.run(setting)
-    pull = effective(evidence, setting) * run.data.beta[0] ** (run.experiment.net.q - 2)
+    net = run.experiment.net
+    pull = effective(evidence, setting) * run.data.beta[0] ** (net.q - 2)
     power = evidence.probe(setting, "patch-weights")["B_power"].double()
-    return evidence.sample(setting, pull * power / run.experiment.net.rho**2)
+    return evidence.sample(setting, pull * power / net.rho ** (net.q - 1))
 
 
 def growth_of(evidence: Evidence, what: str, setting: str) -> Sample:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from unmix.attacks.patch_suite import PatchSuite
 from unmix.attacks.patch_view import PatchView
+from unmix.certify.base import Certificate
+from unmix.certify.patches import interval
 from unmix.claims import Sample
+from unmix.experiment import Run
+from unmix.nets.patch_cnn import RobustMinimum
 from unmix.papers.base import Evidence
+from unmix.papers.patches.measures.snapshots import kept
 from unmix.papers.patches.settings import EPS
+from unmix.probes.base import Measured
 
 
 def accuracy(evidence: Evidence, name: str, setting: str) -> Sample:
@@ -41,6 +49,57 @@ def radius_over(evidence: Evidence, setting: str, baseline: str) -> Sample:
     """Mean smallest radius of the grid that breaks a point, over that of another training."""
     mine, other = (_radius(evidence, name) for name in (setting, baseline))
     return evidence.sample(setting, mine / other)
+
+
+def certified(evidence: Evidence, setting: str) -> Certificate:
+    """Interval radii of the points that the setting's plan attacks, judged once."""
+    plan = evidence.settings[setting].attack
+    points = plan.points if plan else None
+
+    def take(run: Run) -> Measured:
+        found = interval(run, points)
+        ends = {"lower": found.lower, "upper": found.upper, "status": found.status}
+        return Measured({}, ends | {"witness": found.witness})
+
+    ends = kept(evidence, setting, "interval", take)
+    return Certificate(
+        ends["lower"],
+        ends["upper"],
+        ends["status"],
+        ends["witness"],
+        norm="linf",
+        method="interval",
+    )
+
+
+def sandwich(evidence: Evidence, setting: str) -> Sample:
+    """The smallest distance of an attack's radius above the certified one."""
+    gap = evidence.attacked(setting).smallest - certified(evidence, setting).lower
+    return evidence.sample(setting, gap.amin(1))
+
+
+def exact_over_law(evidence: Evidence, setting: str) -> Sample:
+    """Mean exact radius of a minimum over size n/(n + P), n patches with its feature."""
+    found = certified(evidence, setting)
+    law = radius_law(evidence.run(setting))
+    premise = () if found.closed.all() else ("some brackets did not close",)
+    sample = evidence.sample(setting, found.upper.mean(1) / law)
+    return replace(sample, failed_premises=(*sample.failed_premises, *premise))
+
+
+def radius_law(run: Run) -> float:
+    """alpha n_R/(n_R + P) for w = gamma u, beta n_NR/(n_NR + P) for w = gamma v."""
+    data = run.data
+    robust = isinstance(run.experiment.net, RobustMinimum)
+    count = data.robust if robust else data.patches - data.robust
+    size = data.alpha[0] if robust else data.beta[0]
+    return float(size * count / (count + data.patches))
+
+
+def certified_over_exact(evidence: Evidence, setting: str, other: str) -> Sample:
+    """Mean certified radius of one net over the mean radius at which another one is fooled."""
+    mine, theirs = certified(evidence, setting).lower, certified(evidence, other).upper
+    return evidence.sample(setting, mine.mean(1) / theirs.mean(1))
 
 
 def threshold(evidence: Evidence, *settings: str) -> Sample:
