@@ -10,6 +10,7 @@
     DONE                 sha256 of all files above; `sha256sum -c DONE` checks them, too
     verdicts.json        judged claims, replaced as a whole when one is added
     attacked-*           the outcome of one suite at some radii, a cache
+    certified-*          brackets of robust radii by one method, a cache
 
 Nothing is pickled. All files but env.json and DONE have the same bytes whenever the numbers agree.
 """
@@ -37,6 +38,7 @@ import torch
 from unmix import __version__
 from unmix.attacks.base import Attacked
 from unmix.attacks.threat import Threat
+from unmix.certify.base import Certificate
 from unmix.claims import Verdict
 from unmix.errors import SpecError, StoreError
 from unmix.experiment import Experiment, Run
@@ -195,6 +197,18 @@ def read_attacked(path: Path) -> Attacked:
         Threat.parse(about["threat"]),
         tuple(about["flags"]),
     )
+
+
+def write_certificate(path: Path, found: Certificate) -> None:
+    tensors = {name: getattr(found, name) for name in ("lower", "upper", "status", "witness")}
+    about = {name: getattr(found, name) for name in ("unit", "norm", "method", "why")}
+    replace(path, pack(tensors, about))
+
+
+def read_certificate(path: Path) -> Certificate:
+    """A certificate as it was kept; StoreError if it is damaged."""
+    tensors, about = unpack(path)
+    return Certificate(**tensors, **about)
 
 
 def read_json(path: Path) -> Any:

@@ -132,6 +132,7 @@ class Task:
                 experiment, threads=self.means.threads, device=self.means.device
             ),
             attacked=self.store.attacked,
+            certified=self.store.certified,
         )
         return Evidence(self.settings, self.paper.settings("paper"), source)
 

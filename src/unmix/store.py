@@ -27,6 +27,8 @@ from safetensors import SafetensorError
 from unmix import records
 from unmix.attacks.base import Attacked
 from unmix.attacks.suite import AttackPlan
+from unmix.certify.base import Certificate
+from unmix.certify.choice import CertifyPlan
 from unmix.claims import Verdict
 from unmix.errors import StoreError
 from unmix.experiment import Experiment, Run, Supervisor, pick_device, threads_for
@@ -131,6 +133,17 @@ class Store:
         with _writing(path):
             records.write_attacked(path, attacked)
         return attacked
+
+    def certified(self, run: Run, plan: CertifyPlan) -> Certificate:
+        """A plan of certification on a stored run, carried out once and kept."""
+        method = None if plan.method is None else plan.method.plain()
+        path = _kept(run, "certified", [method, plan.points or run.experiment.samples.test])
+        with suppress(StoreError):
+            return records.read_certificate(path)
+        found = plan.certify(run)
+        with _writing(path):
+            records.write_certificate(path, found)
+        return found
 
     def annotate(self, run: Run, verdicts: Sequence[Verdict]) -> None:
         """Keep verdicts beside a run; a claim judged again replaces its old verdict."""
@@ -237,7 +250,11 @@ def _home(run: Run) -> Path:
 def _attacked_path(run: Run, plan: AttackPlan) -> Path:
     """Named by what decides the outcome: the suite, the radii in input space, the points."""
     radii = sorted(map(float, plan.radii(run.experiment)))
-    wanted = [plan.suite.plain(), radii, plan.points or run.experiment.samples.test]
+    points = plan.points or run.experiment.samples.test
+    return _kept(run, "attacked", [plan.suite.plain(), radii, points])
+
+
+def _kept(run: Run, what: str, wanted: list[Any]) -> Path:
     text = json.dumps([records.MAKER, run.experiment.digest(), wanted], sort_keys=True)
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return _home(run) / f"attacked-{key}.safetensors"
+    return _home(run) / f"{what}-{key}.safetensors"

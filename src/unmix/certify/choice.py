@@ -1,10 +1,25 @@
-"""Which certificate a net gets where none is named."""
+"""Which certificate a net gets where none is named, and plans that name one."""
 
 from __future__ import annotations
 
-from unmix.certify.base import Certifier, Question
+from dataclasses import dataclass
+
+from unmix.certify.base import Certificate, Certifier, Question, certificate
 from unmix.certify.exact import ExactL2
 from unmix.certify.softmax import PairwiseLipschitz
+from unmix.experiment import Run
+
+
+@dataclass(frozen=True)
+class CertifyPlan:
+    """A method (none: the best for the net) on the first `points` held-out points (none: all)."""
+
+    method: Certifier | None = None
+    points: int | None = None
+
+    def certify(self, run: Run) -> Certificate:
+        """Carry it out."""
+        return certificate(run, self.method or best(Question.of(run, 1)), points=self.points)
 
 
 def best(question: Question) -> Certifier:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from unmix.claims import Claim, Sample, Scale, Verdict, Verdicts, judge, not_run
-from unmix.errors import AttackError, UnknownName, UnmixError, nearest
+from unmix.errors import AttackError, CertificateError, UnknownName, UnmixError, nearest
 from unmix.papers.contents import Finding, Item
 from unmix.papers.story import Explorer, Scene
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from unmix.attacks.base import Attacked
     from unmix.attacks.suite import AttackPlan
+    from unmix.certify.base import Certificate
+    from unmix.certify.choice import CertifyPlan
     from unmix.experiment import Experiment, Run
     from unmix.probes.base import Measured
 
@@ -67,6 +69,7 @@ class Setting:
     experiment: Experiment
     attack: AttackPlan | None = None
     why_not: str = ""
+    certify: CertifyPlan | None = None
 
 
 @dataclass(frozen=True)
@@ -151,14 +154,16 @@ class Paper:
 
 
 AttackedBy = Callable[["Run", "AttackPlan"], "Attacked"]
+CertifiedBy = Callable[["Run", "CertifyPlan"], "Certificate"]
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where runs and attacks come from: a store, or plain memory in a test."""
+    """Where runs, attacks and certificates come from: a store, or plain memory."""
 
     run: Callable[[Experiment], Run]
     attacked: AttackedBy
+    certified: CertifiedBy = lambda run, plan: plan.certify(run)
 
 
 @dataclass
@@ -171,6 +176,7 @@ class Evidence:
     runs: dict[str, Run] = field(default_factory=dict)
     probes: dict[tuple[str, str], Measured] = field(default_factory=dict)
     attacks: dict[str, Attacked] = field(default_factory=dict)
+    certificates: dict[str, Certificate] = field(default_factory=dict)
 
     def expand(self, settings: tuple[str, ...]) -> tuple[str, ...]:
         """Names of settings; "binary-k*" stands for every rung of that ladder at this size."""
@@ -209,6 +215,21 @@ class Evidence:
         if setting not in self.attacks:
             self.attacks[setting] = self.source.attacked(self.run(setting), plan)
         return self.attacks[setting]
+
+    def certified(self, setting: str) -> Certificate:
+        """Brackets of robust radii; where the setting is attacked, too, the sandwich is checked."""
+        from unmix.certify.base import sandwich
+
+        plan, attack = self.settings[setting].certify, self.settings[setting].attack
+        if plan is None:
+            message = f"{setting} asks for no certificate"
+            raise CertificateError(message, "give its setting a CertifyPlan")
+        if setting not in self.certificates:
+            found = self.source.certified(self.run(setting), plan)
+            if attack is not None and attack.suite.threat.norm == found.norm:
+                sandwich(found.lower, self.attacked(setting).smallest, f"{setting}: an attack")
+            self.certificates[setting] = found
+        return self.certificates[setting]
 
     def value(self, setting: str, what: str) -> Sample:
         """One value of one probe, named "probe.value"."""
@@ -276,7 +297,7 @@ def alone(run: Run, attacked: AttackedBy | None = None) -> Iterator[tuple[Paper,
 
 def _on(run: Run, setting: Setting) -> Setting:
     """A setting at a run's own seeds and points."""
-    return Setting(run.experiment, setting.attack)
+    return Setting(run.experiment, setting.attack, certify=setting.certify)
 
 
 def _same(one: Experiment, other: Experiment) -> bool:
