@@ -17,6 +17,8 @@ from unmix import records, spec
 from unmix import store as store_module
 from unmix.attacks.gradient import PGD
 from unmix.attacks.suite import AttackPlan, SuiteL2
+from unmix.certify.bounds import Lipschitz
+from unmix.certify.choice import CertifyPlan
 from unmix.errors import StoreError
 from unmix.experiment import run as train
 from unmix.store import Store
@@ -222,6 +224,23 @@ def test_an_attack_is_kept_beside_its_run(store: Store, monkeypatch) -> None:
     assert len(kept.names) == 6
     assert len(kept.control) == 2
     assert torch.equal(kept.winner, fresh.winner)
+
+
+def test_a_certificate_is_kept_beside_its_run(store: Store, monkeypatch) -> None:
+    run = store.run(small())
+    wanted = CertifyPlan(points=3)
+    fresh = store.certified(run, wanted)
+    other = store.certified(run, CertifyPlan(Lipschitz(), points=3))
+    monkeypatch.setattr(CertifyPlan, "certify", None)
+    kept = Store(store.root).certified(store.load(run.folder), wanted)
+    for name in ("lower", "upper", "status", "witness"):
+        assert torch.equal(getattr(kept, name), getattr(fresh, name))
+    assert (kept.method, kept.norm, kept.unit) == ("exact-l2", "l2", run.data.unit)
+    assert other.method == "lipschitz"
+    path = next(run.folder.glob("certified-*"))
+    path.write_bytes(b"damaged")
+    with pytest.raises(StoreError, match="cannot read"):
+        records.read_certificate(path)
 
 
 def test_an_attack_under_other_conditions_is_another_one(store: Store) -> None:

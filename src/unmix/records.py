@@ -208,7 +208,11 @@ def write_certificate(path: Path, found: Certificate) -> None:
 def read_certificate(path: Path) -> Certificate:
     """A certificate as it was kept; StoreError if it is damaged."""
     tensors, about = unpack(path)
-    return Certificate(**tensors, **about)
+    lower, upper, status, witness = (
+        tensors[name] for name in ("lower", "upper", "status", "witness")
+    )
+    words = (about["unit"], about["norm"], about["method"], about["why"])
+    return Certificate(lower, upper, status, witness, *words)
 
 
 def read_json(path: Path) -> Any:

@@ -45,7 +45,7 @@ def attacked(run: Run, plan: AttackPlan) -> Attacked:
 @pytest.fixture(scope="session")
 def evidence() -> Evidence:
     settings = {
-        name: Setting(shrunken(s.experiment), s.attack)
+        name: Setting(shrunken(s.experiment), s.attack, certify=s.certify)
         for name, s in PAPER.settings("quick").items()
     }
     return Evidence(settings, PAPER.settings("paper"), Source(train, attacked))

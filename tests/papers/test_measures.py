@@ -19,6 +19,7 @@ from unmix.nets.two_layer import TwoLayer
 from unmix.papers.averaging import predict
 from unmix.papers.averaging.measures import laws, learned, robustness, start, trends
 from unmix.papers.base import Evidence, Setting, Source
+from unmix.papers.brackets import bracket
 
 
 @pytest.fixture
@@ -225,11 +226,30 @@ def test_radii_and_accuracies_are_read_off_the_attack(evidence: Evidence, near) 
     near(robustness.radius, ("snr=2,alpha",), [m / 2 for m in mean])
     near(robustness.radius_over_law, ("snr=2,alpha",), [m / 2 * math.sqrt(10) for m in mean])
     near(robustness.worst_radius, ("snr=2,alpha",), [r.min() / unit for r in found.smallest])
-    for measure, share in ((robustness.robust_at_tenth, 0.1), (robustness.robust_at_third, 1 / 3)):
-        wanted = [np.mean([float(v) > share * unit for v in row]) for row in found.smallest]
-        near(measure, ("snr=2,alpha",), wanted)
     sample = robustness.radius(evidence, "snr=2,alpha")
     assert sample.note == "radii are the strongest attack's: upper bounds"
+
+
+def test_robustness_within_a_radius_is_certified(evidence: Evidence, near) -> None:
+    unit = 96**0.5
+    for setting in ("binary", "FD-half"):
+        lower = evidence.certified(setting).lower
+        cases = ((robustness.certified_at_tenth, 0.1), (robustness.certified_at_third, 1 / 3))
+        for measure, share in cases:
+            wanted = [np.mean([float(v) > share * unit for v in row]) for row in lower]
+            near(measure, (setting,), wanted)
+        assert "lower bounds" in measure(evidence, setting).note
+
+
+def test_a_bracket_is_ordered_and_says_what_it_closes(evidence: Evidence) -> None:
+    for setting, closed in (("binary", 1.0), ("k-class", 0.0)):
+        found = bracket(evidence, setting)
+        assert (found.certified <= found.attacked).all()
+        assert found.closed >= closed
+    exact, attacked = evidence.certified("binary"), evidence.attacked("binary")
+    both = bracket(evidence, "binary")
+    assert (attacked.smallest >= exact.lower).all()
+    assert np.abs(both.certified - both.attacked).max() <= 1 / exact.lower.shape[1]
 
 
 def test_one_attack_against_the_union(evidence: Evidence, near) -> None:

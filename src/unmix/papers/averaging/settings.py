@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from unmix.attacks.suite import STANDARD
+from unmix.certify.choice import CertifyPlan
 from unmix.data.clusters import Clusters
 from unmix.experiment import Experiment, Samples
 from unmix.nets.constructed import FeatureAveraging, FeatureDecoupling, NonRobustMultiClass
@@ -68,7 +69,7 @@ def _main(base: Experiment) -> dict[str, Setting]:
         base, train=GradientDescent(eta=1e-3, steps=100, engine="reference", record=READINGS)
     )
     table = {
-        "binary": Setting(plain, attack=STANDARD),
+        "binary": Setting(plain, attack=STANDARD, certify=CertifyPlan()),
         "binary-next": Setting(base.with_("train.steps=101")),
         "binary-balanced": Setting(base.with_("data.sizes=balanced")),
         "binary-long": Setting(base.with_("train.steps=1000"), attack=STANDARD),
@@ -81,7 +82,7 @@ def _main(base: Experiment) -> dict[str, Setting]:
     table["k-class-t3"] = Setting(early, attack=STANDARD)
     for h in (1, 3, 5):
         name = "k-class" if h == 1 else f"k-class-h{h}"
-        table[name] = Setting(_with(base, net=KClass(h=h)), attack=STANDARD)
+        table[name] = Setting(_with(base, net=KClass(h=h)), STANDARD, certify=CertifyPlan())
     return table
 
 
@@ -124,7 +125,8 @@ def _constructed(base: Experiment) -> dict[str, Setting]:
         table[f"FA-k{k}"] = Setting(_with(still, data=data, net=FeatureAveraging()), STANDARD)
         table[f"NRMC-k{k}"] = Setting(_with(still, data=data, net=NonRobustMultiClass()), STANDARD)
     for name, beta in BETAS.items():
-        table[f"FD-{name}"] = Setting(_with(still, net=FeatureDecoupling(beta=beta)), STANDARD)
+        decoupled = _with(still, net=FeatureDecoupling(beta=beta))
+        table[f"FD-{name}"] = Setting(decoupled, STANDARD, certify=CertifyPlan())
     biased = FeatureAveraging(bias_plus=0.3, bias_minus=-0.3)
     table["FA-biased"] = Setting(_with(still, net=biased), STANDARD)
     for d in DIMENSIONS:

@@ -46,9 +46,9 @@ CLAIMS = (
         "Thm D.3",
         "law",
         within(low=0.999),
-        "robustness:robust_at_third",
+        "robustness:certified_at_third",
         "FD-half",
-        reading="judged by attacks, whose radii are upper bounds",
+        reading="certified: no perturbation exists",
     ),
     claim(
         "thm-d.3-clean",

@@ -163,9 +163,9 @@ CLAIMS = (
         "Thm 4.7 (3), proof",
         "law",
         within(low=0.999),
-        "robustness:robust_at_tenth",
+        "robustness:certified_at_tenth",
         "k-class",
-        reading=f"delta <= c0 sqrt(d) with the proof's c0; {ATTACKED}",
+        reading="delta <= c0 sqrt(d) with the proof's c0; certified: no perturbation exists",
     ),
     claim(
         "gain-is-root-k",
