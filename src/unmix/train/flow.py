@@ -29,6 +29,8 @@ from unmix.train.losses import BinaryLoss, Reduction
 
 # Progress is counted in thousandths of the horizon's logarithm.
 LENGTH = 1000
+# Gradient evaluations of a usual flow, for an estimate of its time.
+USUAL = 300
 # Products of fewer multiplications than this take a millisecond or so: one thread does them best.
 SMALL = 10**8
 
@@ -61,6 +63,10 @@ class FlowTraining(Training):
 
     def length(self) -> int:
         return LENGTH
+
+    def cost(self, net: Any, data: Any, points: int) -> int:
+        """Two products an evaluation."""
+        return points * int(data.size) * (1 + 2 * USUAL * net.neurons(data))
 
     def threads(self, net: Any, data: Any, points: int, pack: int, dtype: str) -> int:
         return 1

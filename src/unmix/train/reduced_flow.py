@@ -12,7 +12,7 @@ noise = "none" forgets the noise; at p = 1 it then ends in means over parts of a
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -26,7 +26,10 @@ from unmix.nets.prelu import unit
 from unmix.train.angles import Angles
 from unmix.train.base import Start
 from unmix.train.fields import Field, PointField, SmoothField, State
-from unmix.train.flow import Flowing, FlowTraining
+from unmix.train.flow import USUAL, Flowing, FlowTraining
+
+# Element-wise passes over neurons and centres of an evaluation, for an estimate of its time.
+PASSES = 20
 
 
 class ReducedFlow(FlowTraining):
@@ -39,6 +42,11 @@ class ReducedFlow(FlowTraining):
     frequencies: Literal["sample", "population"] = Described(
         "sample", description="cluster weights: as in the training set, or as in the distribution"
     )
+
+    def cost(self, net: Any, data: Any, points: int) -> int:
+        """Drawing the points, the basis, and evaluations whose size is that of the centres."""
+        once = int(data.size) * (points + net.neurons(data) * data.k)
+        return once + USUAL * PASSES * net.neurons(data) * data.k * (data.k + 1)
 
     def flowing(self, p: float, start: Start, r: int) -> Flowing:
         if self.noise == "smoothed" and p != int(p):
