@@ -81,7 +81,9 @@ class GradientDescent(Training):
         return self.steps
 
     def cost(self, net: Any, data: Any, points: int) -> int:
-        """One Gram product, then steps in coefficient space; or two products a step."""
+        """One Gram product, then steps in coefficient space; with batches, two products a step."""
+        if self.batch is not None:
+            return data.d * (points + 2 * self.steps * self.batch * net.neurons(data))
         return points * min(points, 2 * data.d) * (data.d + self.steps * net.neurons(data))
 
     def threads(self, net: Any, data: Any, points: int, pack: int, dtype: str) -> int:
