@@ -310,6 +310,30 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "suite-of-one": Entry(
             "unmix.attacks.one:SuiteOfOne", "one attack alone, in any norm, for thousands of images"
         ),
+        "model-free": Entry(
+            "unmix.attacks.patches:ModelFree",
+            "patches: exchange the non-robust features, without knowing the net (Thm 4.3)",
+        ),
+        "own-features": Entry(
+            "unmix.attacks.patches:OwnFeatures", "patches: weaken both features of the own class"
+        ),
+        "in-place": Entry(
+            "unmix.attacks.patches:InPlace", "patches: exchange each patch's feature for a rival's"
+        ),
+        "all-features": Entry(
+            "unmix.attacks.patches:AllFeatures",
+            "patches: weaken the own features and put a rival's on every patch",
+        ),
+        "patch-ascent": Entry(
+            "unmix.attacks.patches:PatchAscent", "patches: gradient steps as published, one start"
+        ),
+        "patch-strong": Entry(
+            "unmix.attacks.patches:Strong",
+            "patches: margin ascent from four starts, every iterate judged",
+        ),
+        "patch-suite": Entry(
+            "unmix.attacks.patch_suite:PatchSuite", "patches: the battery of all of these, in l_inf"
+        ),
     },
     "certify": {
         "exact-l2": Entry(
