@@ -39,6 +39,11 @@ class Suite(Spec):
         raise NotImplementedError
 
     @property
+    def passes(self) -> int:
+        """Evaluations of a point, roughly: what time is counted by."""
+        return self.pgd.steps * (self.pgd.restarts + 1)
+
+    @property
     def members(self) -> tuple[Attack, ...]:
         """Those that do not fit the data are left out when it comes to it."""
         closed = (AverageDirection(), NearestOpposite(), LabelDirection(), OtherMeans())
@@ -127,8 +132,7 @@ class AttackPlan:
     def cost(self, experiment: Experiment) -> int:
         """Of the attack, in multiplications: right to a factor of a few, good for an ETA."""
         points = len(experiment.seeds) * (self.points or experiment.samples.test)
-        starts = self.suite.pgd.steps * (self.suite.pgd.restarts + 1)
-        return points * starts * experiment.net.neurons(experiment.data) * STEP
+        return points * self.suite.passes * experiment.net.neurons(experiment.data) * STEP
 
 
 # Fig 3 of the feature-averaging paper does not state its radii; these cover every net of it.

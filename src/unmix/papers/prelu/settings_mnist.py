@@ -93,7 +93,14 @@ def _frozen() -> dict[str, Setting]:
     table = {}
     for groups in (2, 5):
         for grouping, powers in enumerate((POWERS, (1, 4), (1, 4))):
-            data = Features(dataset="cifar10", labels="groups", groups=groups, grouping=grouping)
+            data = Features(
+                dataset="cifar10",
+                labels="groups",
+                groups=groups,
+                grouping=grouping,
+                split="validation",
+                held=1000,
+            )
             for p in powers:
                 made = Experiment(
                     data=data,
