@@ -41,9 +41,10 @@ library's full speed, and the element-wise passes are as large as they are.
 
 ROOF = """## The roof
 
-Billions of operations a second in one product W X^T by torch.bmm and by the product that the engines
-use (`train/engines/product.py`). With few neurons a product is bound by memory: beside it stand the
-speed at which X passes through the product and the speed at which X can be read at all (its sum).
+Billions of operations a second in one product W X^T, by torch.bmm and by the product that the
+engines use (`train/engines/product.py`). With few neurons memory may be the bound: beside them
+stand the speed at which X passes through the product and that at which X can be read at all (its
+sum).
 """
 
 GROWTH = """## How cost grows
