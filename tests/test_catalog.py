@@ -127,7 +127,7 @@ def test_no_member_is_listed_twice() -> None:
         ("probes", "margin", "did you mean 'margins'?"),
         ("attacks", "pgd-l2", "did you mean 'pgd'"),
         ("net", "two-layer", "did you mean 'nets'?"),
-        ("train", "zzz", "expected one of: adam, flow, gradient-descent, "),
+        ("train", "zzz", "expected one of: adam, contrast-descent, "),
         ("nets", ["two-layer"], "did you mean 'two-layer'?"),
     ],
 )

@@ -23,6 +23,7 @@ from unmix.data.sparse_code import SparseCode
 from unmix.errors import SpecError
 from unmix.experiment import Experiment, Samples
 from unmix.nets.constructed import FeatureAveraging
+from unmix.nets.contrast import CodeTangent
 from unmix.nets.k_class import KClass
 from unmix.nets.patch_cnn import PatchCnn
 from unmix.nets.prelu_classes import PReLUClasses
@@ -30,6 +31,7 @@ from unmix.nets.symmetric import Symmetric
 from unmix.nets.two_layer import TwoLayer
 from unmix.spec import Spec, read, schema
 from unmix.train.adam import Adam
+from unmix.train.contrast import ContrastDescent
 from unmix.train.descent import GradientDescent, NoTraining
 from unmix.train.engines.patch_ascent import Ascent
 from unmix.train.noisy_descent import NoisyDescent
@@ -54,6 +56,9 @@ HOMES |= {f"train.{name}": CNN for name in ("patch-adversarial", "patch-descent"
 HOMES |= {"train.patch-recursion": CNN}
 CODED = Experiment(data=SparseCode(), net=Symmetric(), train=NoisyDescent())
 HOMES |= {"data.sparse-code": CODED, "net.symmetric": CODED}
+SIMPLE = Experiment(data=SparseCode(), net=CodeTangent(), train=ContrastDescent())
+HOMES |= {f"net.code-{name}": SIMPLE for name in ("linear", "polynomial", "tangent")}
+HOMES |= {"train.contrast-descent": SIMPLE}
 HOMES |= {f"train.{name}": CODED for name in ("noisy-descent", "purification")}
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
@@ -348,6 +353,17 @@ CHANGES = {
         "sigma_s": 0.1,
         "margin": 0.1,
     },
+    "net.code-linear": {},
+    "net.code-polynomial": {"q": 7, "scale": 0.2},
+    "net.code-tangent": {"m": 7, "b": 0.5, "sigma": 0.2, "sign": "minus"},
+    "train.contrast-descent": {
+        "eta": 0.1,
+        "steps": 7,
+        "batch": 7,
+        "attack": {"kind": "universal"},
+        "tau": 0.3,
+        **RECORD,
+    },
     "net.symmetric": {"m": 7, "b": 0.1, "c1": 3.0, "initial": "pure", "smoothing": 0.2},
     "train.noisy-descent": NOISY,
     "train.purification": {
@@ -411,8 +427,9 @@ def test_all_kinds_have_different_digests() -> None:
     digests = {of_kind(kind).digest() for kind in kinds}
     # The kinds that a base is made of are one experiment.
     own = [
-        {f"{p}.{getattr(e, p).kind}" for p in PARTS} & set(kinds)
-        for e in (BASE, IMAGES, CNN, CODED)
+        {f"{p}.{getattr(e, p).kind}" for p in PARTS}
+        & {kind for kind in kinds if HOMES.get(kind, BASE) is e}
+        for e in (BASE, IMAGES, CNN, CODED, SIMPLE)
     ]
     assert len(digests) == len(kinds) - sum(len(kinds) - 1 for kinds in own)
 

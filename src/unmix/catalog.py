@@ -94,6 +94,17 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.nets.symmetric:Symmetric",
             "neurons in pairs +-w under one growing threshold, noise averaged out (purification)",
         ),
+        "code-linear": Entry(
+            "unmix.nets.contrast:CodeLinear", "linear learner on a sparse code (purification, 3)"
+        ),
+        "code-polynomial": Entry(
+            "unmix.nets.contrast:CodePolynomial",
+            "odd polynomial of degree 3 on a sparse code (purification, Cor 5.7)",
+        ),
+        "code-tangent": Entry(
+            "unmix.nets.contrast:CodeTangent",
+            "tangent kernel of the symmetric net, with both signs (purification, Def 5.5)",
+        ),
         "prelu-averaging": Entry(
             "unmix.nets.prelu_constructed:PReLUAveraging",
             "F: a ReLU net along the mean centre of each label (pReLU, section 3)",
@@ -152,6 +163,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "purification": Entry(
             "unmix.train.purification:Purification",
             "Algorithm 2: Algorithm 1, then steps on points that an attack has moved",
+        ),
+        "contrast-descent": Entry(
+            "unmix.train.contrast:ContrastDescent",
+            "Adam for learners of low complexity, cleanly or against an attack (purification)",
         ),
         "none": Entry("unmix.train.descent:NoTraining", "keep the initial (constructed) weights"),
         "patch-descent": Entry(

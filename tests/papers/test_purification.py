@@ -30,6 +30,9 @@ QUICK, FULL = PAPER.settings("quick"), PAPER.settings("paper")
 def shrunken(e: Experiment) -> Experiment:
     """A dimension of twenty or so, and a few steps."""
     d = 10 + e.data.d // 10
+    if e.train.kind == "contrast-descent":
+        small = ("data.d=15", "data.k=4.0", "samples.test=6", "seeds=[0, 1]")
+        return e.with_(*small, "train.steps=20", "train.batch=40")
     prefix = "train.clean." if e.train.kind == "purification" else "train."
     clean = e.train.clean if e.train.kind == "purification" else e.train
     steps = min(clean.steps, 80)

@@ -19,6 +19,7 @@ MAIN = (
     Item("Thm 5.3", "theorem", "Adversarial training is robust and changes little"),
     Item("section 5.1", "section", "Purification and the density of perturbations"),
     Item("Thm 5.4", "theorem", "The same in l_inf"),
+    Item("Def 5.5", "definition", "The tangent kernel"),
     Item("Thm 5.6", "theorem", "Tangent kernels are not robust"),
     Item("Cor 5.7", "corollary", "Low-degree polynomials are not robust"),
     Item("section 6.1", "section", "Lottery tickets"),

@@ -11,6 +11,12 @@ FINDINGS = (
         ("literal-lambda", "thm-5.1b"),
     ),
     Finding(
+        "A sign in the tangent kernel",
+        "Def 5.5 has a minus between the two indicators. Every function of that kernel is even, "
+        "the labels are odd, and its clean error is 1/2. The gradient of the net has a plus.",
+        ("tangent-printed", "tangent-printed-clean", "tangent-clean"),
+    ),
+    Finding(
         "A radius that is there at once",
         "Section 4.2 says that adversarial training usually starts from random weights. Near such "
         "a start FGM of the full radius destroys the signal before any neuron has learned one; "

@@ -18,11 +18,13 @@ from unmix.attacks.gradient import PGD
 from unmix.attacks.suite import AttackPlan
 from unmix.data.sparse_code import SparseCode
 from unmix.experiment import Experiment, Samples
+from unmix.nets.contrast import CodeLinear, CodePolynomial, CodeTangent
 from unmix.nets.symmetric import Symmetric
 from unmix.papers.base import Setting, Size
 from unmix.perturbations.fixed import Noise
 from unmix.perturbations.gradient import FGM
 from unmix.train.base import Record
+from unmix.train.contrast import ContrastDescent
 from unmix.train.engines.symmetric import Schedule
 from unmix.train.noisy_descent import NoisyDescent
 from unmix.train.purification import Purification
@@ -32,7 +34,7 @@ LADDER = {"quick": (50, 100, 200), "paper": (100, 200, 400, 800)}
 # Where everything but the ladder is run.
 SIDE = {"quick": 50, "paper": 100}
 WIDTH = {"quick": 8, "paper": 12}
-STEPS = {"quick": 400, "paper": 1000}
+STEPS = {"quick": 350, "paper": 1000}
 BATCH = {"quick": 500, "paper": 1000}
 OPENING_BATCH = {"quick": 2000, "paper": 4000}
 ADVERSARIAL = {"quick": 120, "paper": 300}
@@ -45,7 +47,7 @@ RADII_INF = (0.0125, 0.025, 0.0375, 0.05)
 
 def settings(size: Size) -> dict[str, Setting]:
     """Name -> experiment."""
-    return _ladder(size) | _controls(size) | _starts(size) | _linf(size)
+    return _ladder(size) | _controls(size) | _starts(size) | _linf(size) | _simple(size)
 
 
 def world(d: int) -> SparseCode:
@@ -164,3 +166,25 @@ def _linf(size: Size) -> dict[str, Setting]:
         "linf-clean": Setting(trained, attack=plans[0]),
         "linf-purified": Setting(trained, attack=plans[1]),
     }
+
+
+def _simple(size: Size) -> dict[str, Setting]:
+    """Learners of low complexity, each trained cleanly and against FGM in l_inf (Thm 5.6)."""
+    d = SIDE[size]
+    nets = {
+        "linear": CodeLinear(),
+        "polynomial": CodePolynomial(q=2 * d),
+        "tangent": CodeTangent(m=2 * d),
+    }
+    clean = ContrastDescent(record=Record(points=4))
+    against = clean.override(f"attack={FGM(norm='linf').to_json()}", f"tau={TAU_INF}")
+    _, plan = _plans(size, "linf")
+    table = {}
+    for name, net in nets.items():
+        for how, train in (("clean", clean), ("robust", against)):
+            base = _experiment(d, size, purification(d, size))
+            fields = {part: getattr(base, part) for part in Experiment.model_fields}
+            learner = Experiment(**(fields | {"net": net, "train": train}))
+            table[f"{name}-{how}"] = Setting(learner, attack=plan)
+    printed = table["tangent-clean"].experiment.with_("net.sign=minus")
+    return table | {"tangent-printed": Setting(printed)}

@@ -1,6 +1,8 @@
 """Every statement of the paper that a measurement could decide, and those that none here can."""
 
 from unmix.claims import Claim
-from unmix.papers.purification.claims import adversarial, appendix, clean, deep
+from unmix.papers.purification.claims import adversarial, appendix, clean, deep, simple
 
-CLAIMS: tuple[Claim, ...] = clean.CLAIMS + adversarial.CLAIMS + appendix.CLAIMS + deep.CLAIMS
+CLAIMS: tuple[Claim, ...] = (
+    clean.CLAIMS + adversarial.CLAIMS + simple.CLAIMS + appendix.CLAIMS + deep.CLAIMS
+)

@@ -230,7 +230,5 @@ CLAIMS = (
         "Cors F.3, F.6",
         "a window of one or two integers k at these sizes",
     ),
-    listed("thm-G.1", "NTK nets have robust error 1/2", "Thms 5.6, G.1", "not measured yet"),
-    listed("cor-5.7", "So have polynomials", "Cor 5.7", "not measured yet"),
     listed("lemma-H.1", "Small balls", "Lemmas H.1, H.2", "textbook bounds"),
 )

@@ -67,8 +67,9 @@ def plane(evidence: Evidence) -> Drawing:
         axes.legend(loc="lower right")
     caption = (
         "Means over living neurons, each dot a recorded step, squares the end. Clean training "
-        "first wins features, then accumulates the dense mixture; adversarial training removes it; "
-        "from random weights it is never accumulated; from pure features clean training adds it."
+        "wins features and accumulates the dense mixture; adversarial training removes it. From "
+        "random weights, with a radius that waits and rises, the end is the same, but the mixture "
+        "grows while the radius is small. From pure features clean training adds it."
     )
     return Drawing(canvas, table, caption, "Three paths in the plane of pure and dense shares.")
 

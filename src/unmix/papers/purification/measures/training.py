@@ -34,6 +34,13 @@ def mixture_over_law(evidence: Evidence, setting: str) -> Sample:
     return evidence.sample(setting, run.trace.columns["nu"][:, -1] / (run.data.kappa / run.data.d))
 
 
+def mixture_peak(evidence: Evidence, setting: str) -> Sample:
+    """The largest recorded nu over kappa/d."""
+    run = evidence.run(setting)
+    peak = run.trace.columns["nu"].amax(1)
+    return evidence.sample(setting, peak / (run.data.kappa / run.data.d))
+
+
 def mixture_regrown(evidence: Evidence, setting: str) -> Sample:
     """nu at the end less nu at the start, in kappa/d."""
     run = evidence.run(setting)
