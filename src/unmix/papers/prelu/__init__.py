@@ -19,13 +19,15 @@ BIBTEX = """@inproceedings{min2024implicit,
 }"""
 
 SGD = ("sgd-p=1", "sgd-p=3")
-MORE = ("reduced-K20-p=1", "reduced-K20-p=3")
+MORE = ("K20-p=1", "K20-p=3")
 SPHERE = ("sphere-p=1", "sphere-p=3", "sphere-aligned-p=1", "sphere-aligned-p=3")
-NOISE = tuple(f"reduced-p={p}{a}" for p in (1, 3) for a in ("", ",alpha=0.01", ",alpha=0.3"))
+ALPHAS = ("0.01", "0.05", "0.2", "0.3")
+NOISE = tuple(
+    s for p in (1, 3) for s in (f"mean-p={p}", *(f"noise-p={p},alpha={a}" for a in ALPHAS))
+)
 CLOSED = tuple(f"{f}-K{k},alpha={a}" for f in ("F", "F3") for k in (10, 20) for a in ("0.1", "3"))
 PREDICTED = (
     "balanced-p=3",
-    "balanced-p=4",
     "balanced-p=6",
     "reduced-p=1",
     "reduced-p=3",
@@ -44,11 +46,11 @@ FIGURES = (
         "5a",
         "Distance with twenty subclasses",
         "more_distances",
-        (*MORE, "reduced-p=1", "reduced-p=3"),
+        (*MORE, "mean-p=1", "mean-p=3"),
     ),
     FigureEntry("5b", "Contributions with twenty subclasses", "more_contributions", MORE),
     FigureEntry("5c", "Cosines with twenty subclasses (5c, 5d)", "more_matrices", MORE),
-    FigureEntry("5e", "Robust accuracy with twenty subclasses", "more", ("K20-p=1", "K20-p=3")),
+    FigureEntry("5e", "Robust accuracy with twenty subclasses", "more", MORE),
     FigureEntry(
         "critical", "Critical radii of F and F^(p)", "critical", CLOSED, place="Thms 1 and 3"
     ),

@@ -37,14 +37,15 @@ TIME = RATE * STEPS["paper"]
 # Read literally: 2e5 epochs of n/100 steps each.
 LITERAL = RATE * 2e5 * WIDE["n"] / BATCH
 ALPHAS = {
-    "quick": (0.01, 0.3),
-    "paper": tuple(np.linspace(0.01, 0.3, 15).round(4).tolist()),
+    "quick": (0.01, 0.05, 0.2, 0.3),
+    "paper": tuple(sorted({*np.linspace(0.01, 0.3, 15).round(4).tolist(), 0.05, 0.2})),
 }
 # Powers of the ladders, at the two starts; 1 and 3 are the paper's.
-GAUSSIAN = (1, 2, 3, 4, 6)
-BALANCED = {"quick": (3, 4, 6, 8), "paper": (3, 4, 5, 6, 8)}
+GAUSSIAN = (1, 3, 4, 6)
+BALANCED = {"quick": (3, 6, 8), "paper": (3, 4, 5, 6, 8)}
 POINTS = {"quick": 20, "paper": 100}
 RADII = tuple(round(0.05 * i, 2) for i in range(1, 21))
+ATTACKED = ("F-K10,0.1", "F-K20,0.1", "F1-K10,0.1", "F3-K10,0.1", "F3-K20,0.1")
 EPSILONS = (1e-2, 1e-3, 1e-4, 1e-6)
 
 
@@ -95,19 +96,14 @@ def _trained(size: Size) -> dict[str, Setting]:
 
 
 def _reduced(size: Size) -> dict[str, Setting]:
-    """Fig 2a and 5a over the noise, and the ladder of powers, at the paper's D, h and T."""
-    n = WIDE["n"] if size == "paper" else 2000
-    table = {}
-    for p in GAUSSIAN:
-        table[f"reduced-p={p}"] = Setting(_wide(mixture(K, POSITIVE, WIDE["d"]), p, n))
+    """The ladder of powers at the paper's D, h and T, and the end of the alignment phase there."""
+    n, data = WIDE["n"] if size == "paper" else SMALL["n"], mixture(K, POSITIVE, WIDE["d"])
+    table = {f"reduced-p={p}": Setting(_wide(data, p, n)) for p in GAUSSIAN}
     for p in BALANCED[size]:
-        start = _wide(mixture(K, POSITIVE, WIDE["d"]), p, n).with_("net.initial=balanced")
-        table[f"balanced-p={p}"] = Setting(start)
+        table[f"balanced-p={p}"] = Setting(_wide(data, p, n).with_("net.initial=balanced"))
     for p in (1, 3):
-        for alpha in ALPHAS[size]:
-            noisy = mixture(K, POSITIVE, WIDE["d"], alpha)
-            table[f"reduced-p={p},alpha={alpha:g}"] = Setting(_wide(noisy, p, n))
-        table[f"reduced-K20-p={p}"] = Setting(_wide(mixture(20, 8, WIDE["d"]), p, n))
+        escaped = _wide(data, p, n).with_("train.until_output=1.0")
+        table[f"escaped-p={p}"] = Setting(escaped)
     return table
 
 
@@ -116,22 +112,24 @@ def _wide(data: Clusters, p: float, n: int) -> Experiment:
 
 
 def _readings(size: Size) -> dict[str, Setting]:
-    """What text and code leave open, one change at a time, on the reduced flow."""
+    """On the reduced flow, one change at a time: what text and code leave open, noise, p = 2."""
     shape = SMALL if size == "quick" else WIDE
     n, data = shape["n"], mixture(K, POSITIVE, shape["d"])
-    table: dict[str, Setting] = {}
+    base = _experiment(data, PReLU(p=2, h=shape["h"]), ReducedFlow(time=TIME), n)
+    table = {"mean-p=2": Setting(base)}
     for p in (1, 3):
-        base = _experiment(data, PReLU(p=p, h=shape["h"]), ReducedFlow(time=TIME), n)
-        table[f"mean-p={p}"] = Setting(base)
+        own = base.with_(f"net.p={p}")
+        table[f"mean-p={p}"] = Setting(own)
         changes = {
             "epochs-literal": (f"train.time={LITERAL}",),
             "logistic": ("train.loss=logistic",),
             "from-balanced": ("net.initial=balanced",),
             "even": ("data.sizes=balanced",),
             "sum": ("train.reduction=sum", f"train.time={TIME / n}"),
-            "escaped": ("train.until_output=1.0",),
         }
-        table |= {f"{name}-p={p}": Setting(base.with_(*c)) for name, c in changes.items()}
+        table |= {f"{name}-p={p}": Setting(own.with_(*c)) for name, c in changes.items()}
+        for alpha in ALPHAS[size]:
+            table[f"noise-p={p},alpha={alpha:g}"] = Setting(own.with_(f"data.sigma={alpha}"))
     return table
 
 
@@ -178,7 +176,7 @@ def _constructed(size: Size) -> dict[str, Setting]:
             data = mixture(k, positive, WIDE["d"], alpha)
             for name, net in _references().items():
                 still = _experiment(data, net, NoTraining(), 1).with_("dtype=float64")
-                attack = plan(size) if alpha == 0.1 else None
+                attack = plan(size) if f"{name}-K{k},{alpha}" in ATTACKED else None
                 table[f"{name}-K{k},alpha={alpha:g}"] = Setting(still, attack)
     return table
 

@@ -62,7 +62,7 @@ CLAIMS = (
         "robustness:published_at",
         "sgd-p=3",
         reading="zero start, step 0.1, g/(|g| + 1e-7) of the loss averaged over 20 000 points, "
-        "last iterate; 200 of its 2000 steps",
+        "last iterate; 100 of its 2000 steps",
     ),
     *(
         claim(

@@ -5,7 +5,7 @@ from unmix.papers.prelu.claims.base import ALL, NONE, REDUCED, SMALL, claim, wit
 AVERAGING = "p = 1: the net is near F, up to scale"
 SUBCLASSES = "p = {p}: the net is near F^({p}), up to scale"
 SEARCH = "<< 1 read as at most 0.1; Algorithm 1 with centres and class means among its starts"
-NOISE = (",alpha=0.01", "", ",alpha=0.3")
+NOISE = ("noise-p={p},alpha=0.01", "mean-p={p}", "noise-p={p},alpha=0.3")
 
 CONJECTURE = (
     claim(
@@ -49,7 +49,7 @@ CONJECTURE = (
             "experiment",
             SMALL,
             "learned:distance",
-            f"reduced-K20-p={p}",
+            f"K20-p={p}",
             reading=f"{SEARCH}; {REDUCED}",
         )
         for p in (1, 3)
@@ -74,7 +74,7 @@ CONJECTURE = (
         "beyond",
         within(low=0.5),
         "learned:distance",
-        "reduced-p=2",
+        "mean-p=2",
         reading=f"distance to F^(2); {REDUCED}",
     ),
     claim(
@@ -97,7 +97,7 @@ FIGURE_2 = (
         "law",
         within(low=0.0),
         "learned:distance_in_noise",
-        *(f"reduced-p=1{a}" for a in NOISE),
+        *(a.format(p=1) for a in NOISE),
         reading=REDUCED,
     ),
     claim(
@@ -107,7 +107,7 @@ FIGURE_2 = (
         "experiment",
         SMALL,
         "learned:largest_distance",
-        *(f"reduced-p=3{a}" for a in NOISE),
+        *(a.format(p=3) for a in NOISE),
         reading=REDUCED,
     ),
     claim(
@@ -172,7 +172,7 @@ FIGURE_2 = (
         "experiment",
         within(low=0.99),
         "contributions.to_mean",
-        "reduced-K20-p=1",
+        "K20-p=1",
         reading=REDUCED,
     ),
     claim(
@@ -182,7 +182,7 @@ FIGURE_2 = (
         "experiment",
         ALL,
         "learned:covered",
-        "reduced-K20-p=3",
+        "K20-p=3",
         reading=REDUCED,
     ),
 )
@@ -218,7 +218,7 @@ PHASES = (
             within(low=0.95),
             "learned:aligned_at_escape",
             f"escaped-p={p}",
-            f"mean-p={p}",
+            f"reduced-p={p}",
             reading=f"the phase ends where max |f| = 1; {REDUCED}",
         )
         for p in (1, 3)

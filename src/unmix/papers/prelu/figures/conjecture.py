@@ -21,11 +21,11 @@ def distances(evidence: Evidence) -> Drawing:
     with style.canvas(6.4, 2.7) as canvas:
         for axes, p in zip(canvas.subplots(1, 2), (1, 3), strict=True):
             _ladder(axes, evidence, p, table)
+    d = evidence.run("mean-p=1").data.d
     caption = (
         "Distance of the net to F (p = 1) and to F⁽³⁾ (p = 3), up to scale, against the noise α: "
         "Algorithm 1 (line: mean, band: range over seeds), the largest lower bound in closed form "
-        "(dotted), and nets trained by SGD (crosses; at a reduced size when quick). Lines are the "
-        "reduced flow at D = 1000, h = 2000."
+        f"(dotted), and nets trained by SGD (crosses). Lines are the reduced flow at D = {d}."
     )
     return Drawing(canvas, table, caption, "Both distances are small; for p = 1 they grow with α.")
 
@@ -37,7 +37,7 @@ def contributions(evidence: Evidence) -> Drawing:
 
 def more_contributions(evidence: Evidence) -> Drawing:
     """Fig 5b."""
-    return _bars(evidence, {p: f"reduced-K20-p={p}" for p in (1, 3)}, "K = 20, reduced flow")
+    return _bars(evidence, {p: f"K20-p={p}" for p in (1, 3)}, "K = 20, reduced flow")
 
 
 def matrices(evidence: Evidence) -> Drawing:
@@ -47,7 +47,7 @@ def matrices(evidence: Evidence) -> Drawing:
 
 def more_matrices(evidence: Evidence) -> Drawing:
     """Figs 5c and 5d."""
-    return _matrices(evidence, {p: f"reduced-K20-p={p}" for p in (1, 3)}, "K = 20, reduced flow")
+    return _matrices(evidence, {p: f"K20-p={p}" for p in (1, 3)}, "K = 20, reduced flow")
 
 
 def more_distances(evidence: Evidence) -> Drawing:
@@ -56,7 +56,7 @@ def more_distances(evidence: Evidence) -> Drawing:
     with style.canvas(4.6, 2.8) as canvas:
         axes = canvas.subplots()
         for p in (1, 3):
-            for k, setting in ((10, f"reduced-p={p}"), (20, f"reduced-K20-p={p}")):
+            for k, setting in ((10, f"mean-p={p}"), (20, f"K20-p={p}")):
                 probe = evidence.probe(setting, "reference-distance")
                 row = (probe["distance"].mean(), probe["distance"].min(), probe["distance"].max())
                 values = [float(v) for v in (*row, probe["lower"].mean())]
@@ -72,15 +72,15 @@ def more_distances(evidence: Evidence) -> Drawing:
         axes.legend(loc="upper left")
     caption = (
         "Distance to F (p = 1) and F⁽³⁾ (p = 3) with 10 and 20 subclasses at α = 0.1, reduced flow "
-        "at D = 1000; dotted: lower bounds in closed form."
+        f"at D = {evidence.run('mean-p=1').data.d}; dotted: lower bounds in closed form."
     )
     return Drawing(canvas, table, caption, "Distances grow with K and stay below 0.1.")
 
 
 def _ladder(axes: Axes, evidence: Evidence, p: int, table: Table) -> None:
     """One panel of Fig 2a."""
-    names = [s for s in evidence.settings if s.startswith(f"reduced-p={p},")]
-    names.append(f"reduced-p={p}")
+    names = [s for s in evidence.settings if s.startswith(f"noise-p={p},")]
+    names.append(f"mean-p={p}")
     rows = sorted((evidence.run(s).data.sigma, s) for s in names)
     alphas = [alpha for alpha, _ in rows]
     probes = [evidence.probe(s, "reference-distance") for _, s in rows]
