@@ -69,7 +69,7 @@ def test_one_figure_is_drawn(unmix, tmp_path: Path) -> None:
 def test_a_figure_that_cannot_be_drawn_says_why(unmix, tmp_path: Path) -> None:
     said = unmix("reproduce", "averaging", "2c")
     assert said.code == 0
-    assert said.out.splitlines()[-1] == "figure 2c is not drawn: needs real images"
+    assert said.out.splitlines()[-1].startswith("figure 2c is not drawn: needs embeddings")
     assert "not-run" in said.out
     assert not (tmp_path / "report").exists()
 

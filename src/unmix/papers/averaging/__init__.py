@@ -6,6 +6,7 @@ this package imports no torch.
 """
 
 from unmix.papers.averaging.claims import CLAIMS
+from unmix.papers.averaging.claims.experiments import CLIP, RESNET
 from unmix.papers.averaging.contents import CONTENTS
 from unmix.papers.averaging.findings import FINDINGS
 from unmix.papers.averaging.predictions import CONTENDERS, PREDICTIONS
@@ -25,7 +26,6 @@ SNRS = ("snr=0.5,alpha", "snr=0.5,sigma", "binary", "snr=2,alpha", "snr=2,sigma"
 COSINES = ("cos=1e-05", "cos=0.001", "cos=0.09", "cos=0.3")
 LADDERS = ("binary-k*", "k-class-k*", "NRMC-k*")
 PREDICTED = ("binary", "k-class", "binary-balanced")
-REAL = "needs real images"
 
 FIGURES = (
     FigureEntry("overview", "What two and ten labels teach", "overview", ("binary", "k-class")),
@@ -49,11 +49,11 @@ FIGURES = (
     FigureEntry("predictors", "Closed forms beside measurements", "predictors", PREDICTED),
     FigureEntry("scaling", "Radius against the number of clusters", "scaling", LADDERS),
     FigureEntry("granularity", "Radius against the number of labels", "granularity", ("labels=*",)),
-    FigureEntry("2c", "CIFAR-10 embeddings, two labels", why_not=REAL),
-    FigureEntry("2d", "CIFAR-10 embeddings, ten labels", why_not=REAL),
-    FigureEntry("3-middle", "MNIST, ten and two labels", why_not=REAL),
-    FigureEntry("3-right", "CIFAR-10, ten and two labels", why_not=REAL),
-    FigureEntry("10", "Correlation of CIFAR-10 embeddings", why_not=REAL),
+    FigureEntry("2c", "CIFAR-10 embeddings, two labels", why_not=CLIP),
+    FigureEntry("2d", "CIFAR-10 embeddings, ten labels", why_not=CLIP),
+    FigureEntry("3-middle", "MNIST, ten and two labels", why_not=RESNET),
+    FigureEntry("3-right", "CIFAR-10, ten and two labels", why_not=RESNET),
+    FigureEntry("10", "Correlation of CIFAR-10 embeddings", why_not=CLIP),
 )
 
 PAPER = Paper(
