@@ -62,8 +62,6 @@ def test_an_item_has_one_place(place: str) -> None:
 
 @paper_
 def test_every_claim_belongs_to_an_item(paper: Paper) -> None:
-    if not paper.contents:
-        pytest.skip(f"the contents of {paper.name} are not listed yet")
     lost = [
         (claim.name, claim.source.place)
         for claim in paper.claims
@@ -103,3 +101,23 @@ def test_a_finding_names_claims_that_are_there(paper: Paper) -> None:
         assert finding.text.endswith(".")
         for name in finding.claims:
             assert paper.claim(name).measure, f"{finding.title}: {name} is not measured"
+
+
+@paper_
+def test_scenes_and_rows_name_what_is_there(paper: Paper) -> None:
+    settings = paper.settings("quick") | paper.settings("paper")
+    for scene in paper.story:
+        assert paper.figure(scene.figure).draw
+        assert scene.text.endswith(".")
+    for part in (*paper.predictions, *paper.contenders):
+        assert part.setting in settings
+    assert set(paper.explored) <= set(settings)
+    assert paper.story, f"{paper.name} has no part in the story"
+    assert paper.contenders, f"{paper.name} has no row in the table across papers"
+
+
+@paper_
+def test_the_contents_are_listed(paper: Paper) -> None:
+    kinds = {item.kind for item in paper.contents}
+    assert "figure" in kinds
+    assert kinds & {"theorem", "proposition"}

@@ -9,7 +9,11 @@ import torch
 
 from lab import gaussian, put, still, times, trained, trained_fine
 from unmix.data.clusters import Clusters
+from unmix.data.patches import Patches
+from unmix.data.sparse_code import SparseCode
 from unmix.nets.constructed import FeatureAveraging, FeatureDecoupling
+from unmix.nets.patch_cnn import RobustMinimum
+from unmix.nets.symmetric import Symmetric
 from unmix.probes.mixtures import mixtures, participation
 
 DATA = Clusters(k=6, d=24, positive=(0, 1))
@@ -60,6 +64,21 @@ def test_scale_does_not_matter_and_silent_neurons_do_not_count() -> None:
     w = run.params["w"].clone()
     w[:, 0] = 0
     assert torch.isfinite(mixtures(put(run, w=w))["features"]).all()
+
+
+def test_a_pure_net_on_sparse_codes_holds_one_feature_a_neuron() -> None:
+    data = SparseCode(d=20, k=3, basis="haar")
+    pure = still(Symmetric(m=40, initial="pure"), data, seeds=(0, 1))
+    found = mixtures(pure)
+    torch.testing.assert_close(found["features"], torch.ones(2).double())
+    random = mixtures(still(Symmetric(m=40), data))["features"].item()
+    # E|w|^4 / E sum w_j^4 = (d + 2)/3 for a Gaussian neuron.
+    assert random == pytest.approx(22 / 3, rel=0.2)
+
+
+def test_a_patch_net_of_robust_features_alone_holds_one() -> None:
+    run = still(RobustMinimum(), Patches(k=2, d=12, patches=4))
+    assert mixtures(run)["features"].item() == pytest.approx(1)
 
 
 def test_training_on_two_labels_mixes_more_than_on_one_a_cluster() -> None:

@@ -17,17 +17,16 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from unmix.experiment import Run
+from unmix.nets.base import Model
 from unmix.probes.base import Measured
 
 
 def mixtures(run: Run) -> Measured:
     """Features a neuron, cosine with the closest one, and share of |w|^2 in the features' span."""
-    form = run.model.form
-    w = form.w
+    w, weight = _neurons(run)
     mu = normalize(run.data.features(run.experiment.seeds, w.dtype).to(w.device), dim=-1)
     products = w @ mu.transpose(1, 2)
     held = torch.linalg.solve(mu @ mu.transpose(1, 2), products.transpose(1, 2)).transpose(1, 2)
-    weight = w.norm(dim=-1) * form.readout.abs().sum(-1)
     closest = (normalize(w, dim=-1) @ mu.transpose(1, 2)).abs().amax(-1)
     inside = (held * products).sum(-1) / w.square().sum(-1)
     values = {
@@ -36,6 +35,16 @@ def mixtures(run: Run) -> Measured:
         "in_span": _weighted(inside, weight),
     }
     return Measured(values, {"held": held})
+
+
+def _neurons(run: Run) -> tuple[Float[Tensor, "R M d"], Float[Tensor, "R M"]]:
+    """Weight vectors, and how much each says; nets without a normal form have equal outer
+    weights, so that |w_r| is all."""
+    if isinstance(run.classifier, Model):
+        form = run.classifier.form
+        return form.w, form.w.norm(dim=-1) * form.readout.abs().sum(-1)
+    w = run.params["w"].flatten(1, -2)
+    return w, w.norm(dim=-1)
 
 
 def participation(held: Float[Tensor, "R M k"]) -> Float[Tensor, "R M"]:

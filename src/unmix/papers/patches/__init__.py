@@ -4,11 +4,12 @@
 `figures` the pictures. Importing this package imports no torch.
 """
 
-from unmix.papers.base import FigureEntry, Paper, Prediction
+from unmix.papers.base import Contender, FigureEntry, Paper, Prediction
 from unmix.papers.patches.claims import CLAIMS
 from unmix.papers.patches.claims.images import DEEP
 from unmix.papers.patches.contents import CONTENTS
 from unmix.papers.patches.findings import FINDINGS
+from unmix.papers.patches.story import STORY
 
 BIBTEX = """@inproceedings{li2025adversarial,
   title     = {Adversarial Training Can Provably Improve Robustness: Theoretical Analysis of
@@ -63,6 +64,14 @@ PREDICTIONS = (
     Prediction("l_inf radius of w = gamma v", "minimum-non-robust-curve", "laws:radius"),
 )
 
+CONTENDERS = (
+    Contender("patch CNN, standard training", "std"),
+    Contender("patch CNN, adversarial training as printed", "adv"),
+    Contender("patch CNN, adversarial training, margins over the batch", "adv-mean"),
+    Contender("non-robust minimum (Prop 3.1), built", "minimum-non-robust"),
+    Contender("robust minimum (Prop 3.2), built", "minimum-robust"),
+)
+
 PAPER = Paper(
     name="patches",
     title="Adversarial Training Can Provably Improve Robustness: Theoretical Analysis of Feature "
@@ -75,4 +84,6 @@ PAPER = Paper(
     contents=CONTENTS,
     findings=FINDINGS,
     predictions=PREDICTIONS,
+    contenders=CONTENDERS,
+    story=STORY,
 )

@@ -10,6 +10,7 @@ from unmix.papers.prelu.claims import CLAIMS
 from unmix.papers.prelu.contents import CONTENTS
 from unmix.papers.prelu.findings import FINDINGS
 from unmix.papers.prelu.predictions import CONTENDERS, PREDICTIONS
+from unmix.papers.prelu.story import STORY
 
 BIBTEX = """@inproceedings{min2024implicit,
   title     = {Can Implicit Bias Imply Adversarial Robustness?},
@@ -77,5 +78,6 @@ PAPER = Paper(
     findings=(*FINDINGS, *images.FINDINGS),
     predictions=PREDICTIONS,
     contenders=CONTENDERS,
+    story=STORY,
     datasets=("mnist", "fashion-mnist", "cifar10"),
 )

@@ -5,11 +5,12 @@ experiments, `measures` the measurements, `figures` the pictures. Importing this
 torch.
 """
 
-from unmix.papers.base import FigureEntry, Paper
+from unmix.papers.base import Contender, FigureEntry, Paper
 from unmix.papers.purification.claims import CLAIMS
 from unmix.papers.purification.claims.base import CLEAN, DEEP, PURIFIED
 from unmix.papers.purification.contents import CONTENTS
 from unmix.papers.purification.findings import FINDINGS
+from unmix.papers.purification.story import STORY
 
 BIBTEX = """@inproceedings{allenzhu2022purification,
   title     = {Feature Purification: How Adversarial Training Performs Robust Deep Learning},
@@ -35,6 +36,13 @@ FIGURES = (
     FigureEntry("13", "Attackers compared", why_not=DEEP),
 )
 
+CONTENDERS = (
+    Contender("symmetric net, clean training", "clean-d100"),
+    Contender("symmetric net, purified", "purified-d100"),
+    Contender("symmetric net, adversarial from the start", "scratch"),
+    Contender("symmetric net on the pure dictionary", "pure"),
+)
+
 PAPER = Paper(
     name="purification",
     title="Feature Purification: How Adversarial Training Performs Robust Deep Learning",
@@ -45,4 +53,6 @@ PAPER = Paper(
     package="unmix.papers.purification",
     contents=CONTENTS,
     findings=FINDINGS,
+    contenders=CONTENDERS,
+    story=STORY,
 )

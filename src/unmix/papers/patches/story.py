@@ -1,0 +1,14 @@
+"""What this paper adds to the story of all of them."""
+
+from unmix.papers.story import Scene
+
+STORY = (
+    Scene(
+        "breaks",
+        "What is frequent beats what is strong",
+        "Each point holds one strong feature of its class and many weak ones that a small "
+        "perturbation can swap. Standard training takes the many. Trained on perturbed points, "
+        "the same net learns the weak ones first, drops them, and turns to the strong one.",
+        "3-nearest",
+    ),
+)
