@@ -32,6 +32,7 @@ class Standing:
     run: str
     replicas: int
     accuracy: Estimate
+    certified: Estimate
     attacked: Estimate
     features: Estimate
     closest: Estimate
@@ -53,18 +54,19 @@ def _standing(paper: Paper, contender: Contender, evidence: Evidence) -> Standin
         run.experiment.digest(),
         run.replicas,
         _estimate(lambda: run.classifier.accuracy(run.test_batch)),
-        _estimate(lambda: _attacked(evidence, name)),
+        _estimate(lambda: evidence.certified(name).lower.mean(1) / _best(evidence, name)),
+        _estimate(lambda: evidence.attacked(name).smallest.mean(1) / _best(evidence, name)),
         _estimate(lambda: evidence.probe(name, "mixtures")["features"]),
         _estimate(lambda: evidence.probe(name, "mixtures")["closest"]),
     )
 
 
-def _attacked(evidence: Evidence, setting: str) -> Tensor:
-    """Mean radius of the strongest attack over the best possible one: from above."""
-    best = evidence.run(setting).data.best_radius
+def _best(evidence: Evidence, setting: str) -> float:
+    """The best possible mean l2 radius, in the units of the inputs."""
+    best: float | None = evidence.run(setting).data.best_radius
     if best is None:
         raise DataError("nobody knows the best possible radius on these data")
-    return evidence.attacked(setting).smallest.mean(1) / best
+    return best
 
 
 def _estimate(values: Callable[[], Tensor]) -> Estimate:
