@@ -200,6 +200,9 @@ def test_phases_are_found_where_they_are() -> None:
         "takeoff": [[30.0]],
         "crossing": [[60.0]],
     }
+    # A lead of the start that is lost again is no crossing.
+    lost = found_phases(path([9.0, 9.0, 9.0, 9.0], [1.0, 6.0, 8.0, 9.5]), 1)
+    assert math.isnan(lost["crossing"])
     never = found_phases(path([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]), 1)
     assert all(math.isnan(never[n]) for n in ("saturation", "takeoff", "crossing"))
 

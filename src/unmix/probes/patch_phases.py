@@ -3,11 +3,11 @@
     peak         step at which max_r B grows fastest
     saturation   first step after the peak at which B grows at less than a tenth of that
     takeoff      first step after the peak at which A grows faster than B
-    crossing     first step after the peak from which A > B
+    crossing     first step after the peak from which A > B to the end
 
-Steps are those of the record, a phase that was not met is NaN, and crossing is looked for only
-after the peak because A may exceed B at the start. `leak` is the clean loss minus the adversarial
-one at the end: where it is large, the net reads the label from the perturbation.
+Steps are those of the record, and a phase that was not met is NaN. A may exceed B at the start,
+which is why a crossing must be after the peak and last. `leak` is the clean loss minus the
+adversarial one at the end: where it is large, the net reads the label from the perturbation.
 """
 
 from __future__ import annotations
@@ -52,11 +52,12 @@ def phases(trace: Trace, k: int) -> dict[str, Float[Tensor, "R k"]]:
     peak = db.argmax(-1, keepdim=True)
     after = torch.arange(db.shape[-1]) > peak
     fastest = db.gather(-1, peak)
+    lasting = (a > b).flip(-1).cumprod(-1).flip(-1).bool()
     return {
         "peak": steps[peak[..., 0]],
         "saturation": _first(after & (db < SATURATED * fastest), steps),
         "takeoff": _first(after & (da > db), steps),
-        "crossing": _first(after & (a > b)[..., 1:], steps[1:]),
+        "crossing": _first(after & lasting[..., 1:], steps[1:]),
     }
 
 

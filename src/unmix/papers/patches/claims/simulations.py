@@ -103,7 +103,7 @@ CLAIMS = (
     ),
     claim(
         "fig-3-phase-2-robust-union",
-        "Phase II: robust test accuracy rises, under the union of all attacks",
+        "Phase II: robust test accuracy rises, under the union of closed forms and PGD",
         "Fig 3, section 6.1",
         "experiment",
         within(low=0.05),
