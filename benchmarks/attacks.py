@@ -1,12 +1,14 @@
 """Attacks against those of other libraries: CPU time of a whole curve, and what each leaves.
 
     python -m pip install 'unmix[bench]'
+    python -m pip install --no-deps torchattacks adv-lib tqdm
     python benchmarks/attacks.py [--repeats 3] [--points 1000] [--out docs/attacks-performance.md]
 
 Every competitor is timed in turn in one process, on one thread; ratios are medians over repeats,
 with the range in brackets. A curve has 10 radii. What a peer returns is judged by us in float64, so
 its robust accuracy counts only what holds within ball and box. A peer that is not installed, or
 that cannot do a case, is left out with the reason. The MNIST rows need the images: `unmix fetch`.
+Two peers go without their dependencies: one pins an old `requests`, the other wants a torchvision.
 """
 
 from __future__ import annotations
