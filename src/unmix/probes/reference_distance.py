@@ -42,7 +42,7 @@ class Search:
 
     The text fits c on the sphere and starts there, the code does both on data. "anchors" adds
     centres, class means and the largest neurons to the sphere's starts: near p = 1 the supremum
-    lies at a class mean, which random starts miss by up to 30 %.
+    lies at a class mean, which random starts may miss by a quarter.
     """
 
     fit: Literal["sphere", "data"] = "sphere"
