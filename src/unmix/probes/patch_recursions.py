@@ -21,6 +21,7 @@ from unmix.errors import DataError
 from unmix.experiment import Run
 from unmix.probes.base import Measured, on
 from unmix.train.base import Hooks, Start
+from unmix.train.engines.patch_ascent import Ascent
 from unmix.train.patch_recursion import PatchRecursion
 from unmix.train.patches import PatchDescent
 
@@ -33,7 +34,7 @@ def patch_recursions(run: Run) -> Measured:
         raise DataError("the recursions are those of a patch CNN", "train it by patch-descent")
     if train.ascent is None:
         return _standard(run, train)
-    return _adversarial(run, train)
+    return _adversarial(run, train, train.ascent)
 
 
 def _standard(run: Run, train: PatchDescent) -> Measured:
@@ -69,9 +70,7 @@ def recursion(
     return u, v
 
 
-def _adversarial(run: Run, train: PatchDescent) -> Measured:
-    attack = train.ascent
-    assert attack is not None
+def _adversarial(run: Run, train: PatchDescent, attack: Ascent) -> Measured:
     alone = PatchRecursion(
         eta=train.eta,
         steps=train.steps,

@@ -14,6 +14,8 @@ ALL = Interval(low=1.0, high=1.0)
 NEARLY_ALL = Interval(low=0.99)
 HARDLY_ANY = Interval(high=0.01)
 MEAN = "eta~ of the batch mean, so that a point sees eta~/N = 10"
+FREE = "without noise, one point a class"
+ONE_LOG = "O~(1) is read as at most one factor log d"
 
 Kind = Literal["identity", "experiment", "law", "beyond"]
 

@@ -44,12 +44,6 @@ def growth_of(evidence: Evidence, what: str, setting: str) -> Sample:
     return evidence.sample(setting, evidence.probe(setting, "patch-weights")[f"{what}_growth"])
 
 
-def relative_drift(evidence: Evidence, setting: str) -> Sample:
-    """|w_perp(T) - w_perp(0)| over |w_perp(0)|."""
-    probe = evidence.probe(setting, "patch-weights")
-    return evidence.sample(setting, probe["drift"] / probe["outside"])
-
-
 def noise(evidence: Evidence, what: str, setting: str) -> Sample:
     """sqrt(d) max |<w, xi>| over log d, over all coordinates or outside the features."""
     run = evidence.run(setting)
