@@ -163,3 +163,22 @@ def test_broken_rows_are_refused() -> None:
         SparseRows(offsets, index, value, 1, 3)
     with pytest.raises(DataError, match="offsets must run"):
         SparseRows(offsets + 1, index, value, 1, 4)
+
+
+def test_rows_and_replicas_are_taken_as_from_a_tensor() -> None:
+    z, _ = CODE.codes((0, 1, 2), 20, "train")
+    whole = z.dense()
+    torch.testing.assert_close(z[1:3].dense(), whole[1:3], rtol=0, atol=0)
+    torch.testing.assert_close(z.one(2).dense(), whole[2:], rtol=0, atol=0)
+    rows = torch.tensor([7, 0, 7, 19])
+    torch.testing.assert_close(z.one(1).take(rows).dense(), whole[1:2, rows], rtol=0, atol=0)
+    with pytest.raises(DataError, match="one replica"):
+        z.take(rows)
+    with pytest.raises(DataError, match="replicas in a row"):
+        _ = z[0:3:2]
+
+
+def test_features_are_the_columns_of_the_dictionary() -> None:
+    turned = CODE.override("basis=haar")
+    sample = turned.sample((0, 1), 30, "train")
+    torch.testing.assert_close(sample.z.dense() @ turned.features((0, 1)), sample.x)

@@ -1,0 +1,151 @@
+"""Probes of symmetric nets, beside plain computations on the same weights."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+
+from lab import purified
+from unmix.errors import DataError
+from unmix.experiment import run as train
+from unmix.nets.activations import GaussianRelu
+from unmix.probes.base import probe
+from unmix.probes.coded import Coded
+from unmix.probes.lasso import lasso_path
+from unmix.probes.tickets import C2
+from unmix.train.engines.symmetric import SymmetricGemm, SymmetricReference
+
+
+def test_activity_and_response_are_means_over_points() -> None:
+    coded = Coded.of(purified("dtype=float64"))
+    z, y = coded.points(200)
+    x, b = z.dense(), coded.params["b"]
+    s = x @ coded.u.transpose(1, 2)
+    on = (s.abs() >= b[:, None, None]).double().mean(1)
+    learner = SymmetricGemm.still(coded.params, reach=9.0)
+    torch.testing.assert_close(learner.activity(z), on)
+    relu = GaussianRelu(float(coded.params["sigma"][0]))
+    g = relu.slope(s - b[:, None, None]) + relu.slope(-s - b[:, None, None])
+    wanted = torch.einsum("rn,rnm,rnd->rmd", y, g, x) / 200
+    torch.testing.assert_close(learner.response(z, y), wanted, rtol=1e-6, atol=1e-9)
+
+
+def test_a_still_engine_is_the_trained_net() -> None:
+    run = purified("dtype=float64")
+    coded = Coded.of(run)
+    z, _ = coded.points(50)
+    f = run.classifier.decision(z.dense())
+    exact = SymmetricGemm.still(coded.params, reach=9.0).outputs(z)
+    torch.testing.assert_close(exact, f, rtol=1e-9, atol=1e-12)
+    schedule = SymmetricGemm.still(coded.params).schedule
+    plain = SymmetricReference(coded.params, schedule)
+    torch.testing.assert_close(plain.outputs(z), f, rtol=1e-9, atol=1e-12)
+
+
+def test_tickets_are_counted_by_their_definition() -> None:
+    run = purified()
+    found, d = probe(run, "tickets"), run.data.d
+    w = run.initial["w"].double()
+    labels = run.data.label_vector(run.experiment.seeds)
+    net = run.experiment.net
+    size = net.b / math.sqrt(net.c1 * math.log(d))
+    for r in range(2):
+        sure = potential = 0
+        for row in w[r]:
+            square = (row / size).square()
+            above = int((square >= (net.c1 - C2) * math.log(d)).sum())
+            potential += above
+            j = int(square.argmax())
+            high = float(square[j]) >= (net.c1 + C2) * math.log(d)
+            sure += high and above == 1 and float(row[j] * labels[r, j]) > 0
+        assert float(found["potential"][r]) == pytest.approx(potential / d)
+        assert float(found["sure"][r]) == pytest.approx(sure / d)
+
+
+def test_sums_over_pairs_of_neurons() -> None:
+    run = purified()
+    found = probe(run, "dense-mixture")
+    w, first = run.params["w"].double(), run.initial["w"].double()
+    pairs = torch.einsum("rid,rjd->rij", w, w).square().sum((1, 2))
+    torch.testing.assert_close(
+        found["Rij"], pairs / w.square().sum((1, 2)).square(), rtol=1e-4, atol=0
+    )
+    own = (w * first).sum(-1).square().sum(1)
+    sizes = (w.square().sum(-1) * first.square().sum(-1)).sum(1)
+    torch.testing.assert_close(found["R0"], own / sizes, rtol=1e-4, atol=0)
+
+
+def test_a_rotation_of_the_input_changes_no_probe() -> None:
+    plain, turned = purified("dtype=float64"), purified("dtype=float64", "data.basis=haar")
+    # The starts differ (they are drawn in input space), so compare one net in both bases.
+    coded = Coded.of(turned)
+    u = turned.params["w"] @ turned.data.dictionary(turned.experiment.seeds)
+    torch.testing.assert_close(coded.u, u)
+    x = turned.fresh(30)
+    f = turned.classifier.decision(x.x)
+    torch.testing.assert_close(
+        SymmetricGemm.still(coded.params, reach=9.0).outputs(x.z), f, rtol=1e-8, atol=1e-10
+    )
+    assert Coded.of(plain).scene.dictionary is None
+
+
+def test_perturbations_become_sparser_and_the_mixture_goes() -> None:
+    run = purified()
+    dense = probe(run, "density")
+    assert (dense["participation"] < dense["participation_before"]).all()
+    assert (dense["on_support"] > dense["on_support_before"]).all()
+    changed = probe(run, "purified")
+    assert (changed["nu_ratio"] < 0.8).all()
+    torch.testing.assert_close(
+        changed["own"] + changed["along"] + changed["rest"],
+        torch.ones(2).double(),
+        rtol=1e-5,
+        atol=0,
+    )
+
+
+def test_the_growth_race_is_a_mean_over_the_distribution() -> None:
+    run = purified()
+    found = probe(run, "growth")
+    assert (found["lucky"] > 3 * found["unlucky"]).all()
+    assert (found["pull"] > 0).all()
+    assert (found["pull"] < 0.5).all()
+
+
+def test_lasso_solves_its_problem() -> None:
+    made = torch.Generator().manual_seed(0)
+    columns = torch.nn.functional.normalize(torch.randn(7, 5, generator=made).double(), dim=1)
+    x = torch.randn(2, 5, generator=made).double()
+    path = lasso_path(x, columns)
+    assert (path.error.diff(dim=0) <= 1e-6).all()
+    top = (x @ columns.T).abs().amax(1)
+    weight = float(torch.logspace(0, -3, 16)[6])
+
+    def objective(pair: np.ndarray, r: int) -> float:
+        y = torch.from_numpy(pair[:7] - pair[7:])
+        gap = x[r] - y @ columns
+        return float(gap @ gap) + 2 * weight * float(top[r]) * pair.sum()
+
+    for r in range(2):
+        best = minimize(objective, np.zeros(14), args=(r,), bounds=[(0, None)] * 14, tol=1e-12)
+        y = torch.from_numpy(best.x[:7] - best.x[7:])
+        gap = x[r] - y @ columns
+        assert float(path.error[6, r]) == pytest.approx(
+            float(gap @ gap / (x[r] @ x[r])), rel=0.02, abs=1e-4
+        )
+    needed = path.needed(0.05)
+    assert ((needed >= 1) & (needed <= 7)).all()
+
+
+def test_what_was_not_trained_adversarially_has_no_before() -> None:
+    run = purified()
+    clean = run.experiment.with_("train.kind=noisy-descent", "train.steps=2")
+
+    with pytest.raises(DataError, match="no adversarial part"):
+        probe(train(clean), "purified")
+    with pytest.raises(DataError, match="only a random start"):
+        probe(train(clean.with_("net.initial=pure", "net.m=48")), "tickets")
