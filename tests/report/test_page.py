@@ -7,6 +7,8 @@ import json
 import re
 import shutil
 import subprocess
+from base64 import b64decode
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,8 +17,9 @@ from markupsafe import escape
 
 from unmix.claims import Interval
 from unmix.errors import UnknownName
-from unmix.papers.base import Paper
+from unmix.papers.base import Drawing, Paper
 from unmix.report import tables
+from unmix.report.export import printed
 from unmix.report.page import Section, render, write
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -131,6 +134,17 @@ def test_figures_have_words_and_theme_colours(section: Section) -> None:
     assert "prefers-color-scheme:dark" in text
     declared = set(re.findall(r"--([\w-]+):", text.replace(": ", ":")))
     assert set(re.findall(r"var\(--([\w-]+)\)", text)) <= declared
+
+
+def test_short_tables_are_on_the_page_itself_and_long_ones_beside_it(
+    section: Section, curve: Drawing
+) -> None:
+    numbers = [a["href"] for tag, a in parse(render([section])).met if "download" in a]
+    texts = [b64decode(str(link).partition(",")[2]).decode() for link in numbers]
+    assert texts[0].splitlines()[0] == "radius,value,name"
+    long = printed(replace(curve, table={"x": list(range(5000))}), "curve", "fake")
+    heavy = replace(section, drawings={"curve": long})
+    assert "data:text/csv" not in render([heavy])
 
 
 def test_a_claim_without_a_verdict_is_listed_as_not_run(paper: Paper) -> None:

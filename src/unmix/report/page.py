@@ -79,6 +79,8 @@ ACTS = {
     "breaks": "How it breaks a network",
     "unmixes": "What un-mixes it",
 }
+# A table of more bytes than this is a file beside the page only.
+LONG = 12_000
 _UNASKED = "it was not asked for in this report"
 
 
@@ -181,7 +183,10 @@ def _digest(runs: Sequence[str], most: int = 3) -> str:
 
 
 def _data(printed: export.Printed) -> str:
-    """The numbers of a figure as a link that works without the files beside the page."""
+    """The numbers of a figure as a link that works without the files beside the page; empty for
+    long tables, which would make the page heavy."""
+    if len(printed.files["csv"]) > LONG:
+        return ""
     return "data:text/csv;base64," + b64encode(printed.files["csv"]).decode()
 
 
