@@ -116,8 +116,10 @@ def torchattacks_pgd(case: Case, radius: float) -> Attack:
     low, width = _box(case)
     model = Rescaled(case.model, (low, low + width))
     eps = radius / width
-    attack = library.PGDL2(model, eps=eps, alpha=2.5 * eps / STEPS, steps=STEPS, random_start=False)
-    return lambda x, y: low + width * attack((x - low) / width, y)
+    # It takes images only: [n, 1, 1, d].
+    flat = nn.Sequential(nn.Flatten(), model).eval()
+    attack = library.PGDL2(flat, eps=eps, alpha=2.5 * eps / STEPS, steps=STEPS, random_start=False)
+    return lambda x, y: low + width * attack(((x - low) / width)[:, None, None], y)[:, 0, 0]
 
 
 def foolbox_pgd(case: Case, radius: float) -> Attack:
@@ -160,13 +162,14 @@ def auto_attack(case: Case, radius: float, *, members: tuple[str, ...]) -> Attac
 
 def super_deep_fool(case: Case) -> Attack:
     # Only its data sets and plots need these, which come without wheels for this torch.
-    for name in ("torchvision", "torchvision.transforms", "visdom"):
-        if importlib.util.find_spec(name) is None:  # type: ignore[attr-defined]
-            sys.modules.setdefault(name, MagicMock())
+    for name in UNUSED:
+        sys.modules.setdefault(name, MagicMock())
     library: Any = importlib.import_module("adv_lib.attacks.superdeepfool")
-    return lambda x, y: library.superdeepfool(case.model, x, y, steps=50)
+    return lambda x, y: library.sdf(case.model, x, y, steps=50)
 
 
+PARTS = ("models", "datasets", "utils", "transforms", "transforms.functional")
+UNUSED = ("visdom", "torchvision", *(f"torchvision.{part}" for part in PARTS))
 STANDARD = ("apgd-ce", "apgd-t", "fab-t", "square")
 AVERAGING = {"torchattacks PGD": ">= 300", "foolbox PGD": ">= 300", "ART PGD": ">= 300"}
 OPEN = {
