@@ -248,8 +248,8 @@ def main() -> None:
         "goal",
         "closed",
         "largest gap",
-        "ms a point, in one call",
-        "ms alone: median / max",
+        "ms a point",
+        "ms a search: median / max",
     ]
     lines = [machine(), "", *table(head, [row(c) for c in every]), ""]
     sharp = [c for c in every if c.asked.reading == "sign"]
