@@ -49,3 +49,21 @@ def test_long_lines_are_thinned_and_gaps_left_out() -> None:
     assert len(long["points"]) == MOST
     assert long["points"][-1][2] == 999
     assert [p[2:] for p in bars["points"]] == [[1, 3], [2, 4]]
+
+
+def test_a_matrix_on_axes_of_its_own_has_its_corners_there() -> None:
+    with canvas(4, 3) as figure:
+        axes = figure.subplots()
+        axes.pcolormesh([10, 20, 40], [0.0, 0.5, 1.0, 1.5], np.arange(6.0).reshape(3, 2))
+        axes.set(xlim=(10, 40), ylim=(0, 1.5))
+        other = axes.pcolormesh(np.zeros((60, 60)))
+        other.set_visible(False)
+    (mark,) = marks(figure)
+    frame = axes.get_window_extent()
+    scale = 72 / figure.dpi
+    left, bottom, right, top = mark["box"]
+    assert (left, right) == pytest.approx((frame.x0 * scale, frame.x1 * scale), abs=0.06)
+    assert (bottom, top) == pytest.approx(
+        (216 - frame.y0 * scale, 216 - frame.y1 * scale), abs=0.06
+    )
+    assert mark["cells"] == [[0, 1], [2, 3], [4, 5]]

@@ -8,17 +8,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
+from matplotlib.collections import Collection, QuadMesh
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 # A finer curve would say nothing more to a pointer, and make the page heavy.
 MOST = 80
+CELLS = 2500
 
 
 def marks(canvas: Figure) -> list[dict[str, Any]]:
@@ -32,7 +33,7 @@ def marks(canvas: Figure) -> list[dict[str, Any]]:
         if axes.get_label() == "<colorbar>":
             continue
         found += [_line(canvas, axes, line, label) for line, label in _lines(axes)]
-        found += [_mesh(canvas, axes, m) for m in axes.collections if isinstance(m, QuadMesh)]
+        found += [_mesh(canvas, axes, mesh) for mesh in axes.collections if _told(mesh)]
     return found
 
 
@@ -63,10 +64,15 @@ def _line(canvas: Figure, axes: Axes, line: Line2D, label: str) -> dict[str, Any
     return {"label": _plain(label), **names, "points": rows}
 
 
+def _told(collection: Collection) -> TypeGuard[QuadMesh]:
+    """Is it a matrix of numbers that a reader would ask for one by one?"""
+    values = collection.get_array() if isinstance(collection, QuadMesh) else None
+    return values is not None and values.ndim == 2 and values.size <= CELLS
+
+
 def _mesh(canvas: Figure, axes: Axes, mesh: QuadMesh) -> dict[str, Any]:
-    values = np.asarray(mesh.get_array())
-    rows, columns = values.shape
-    corners = _places(canvas, axes, np.array([[0.0, 0.0], [columns, rows]]))
+    values, grid = np.asarray(mesh.get_array()), np.asarray(mesh.get_coordinates())
+    corners = _places(canvas, axes, np.array([grid[0, 0], grid[-1, -1]]))
     cells = [[_short(v) for v in row] for row in values]
     names = {"x": _plain(axes.get_xlabel()), "y": _plain(axes.get_ylabel())}
     return {**names, "box": corners.round(1).flatten().tolist(), "cells": cells}
