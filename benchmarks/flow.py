@@ -38,6 +38,7 @@ RATE, BATCH, STEPS = 0.2, 100, 80_200
 TIMED = 60
 POINTS = 2000
 POWERS = (1.0, 3.0)
+Trained = tuple[Params, Trace]
 PRUNE = 1e-7
 # Where `compared` tells how far sums of contributions are apart.
 SUMS = 4
@@ -64,7 +65,7 @@ class World:
         batch = data.sample((0,), POINTS, "train", torch.float32)
         return cls(experiment, batch, experiment.net.init(data, (0,), torch.float32))
 
-    def flow(self, training: FlowTraining) -> tuple[Params, Trace]:
+    def flow(self, training: FlowTraining) -> Trained:
         e = self.experiment
         return training.begin(
             Start(e.net, e.data, self.params, self.batch, e.seeds, (training,))
@@ -131,16 +132,19 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def timed(world: World, repeats: int, flows: int) -> Times:
-    """SGD's step and the whole of both flows, in turn."""
+def timed(world: World, repeats: int, flows: int) -> tuple[Times, Trained, Trained]:
+    """SGD's step and the whole of both flows, in turn; and where the flows ended."""
     times, sgd = Times(), Sgd(world)
     sgd.steps(TIMED)
+    small = world.flow(reduced())
     for repeat in range(repeats):
         times.sgd_step.append(seconds(lambda: sgd.steps(TIMED)) / TIMED)
         times.reduced.append(seconds(lambda: world.flow(reduced())))
         if repeat < flows:
-            times.flow.append(seconds(lambda: world.flow(exact())))
-    return times
+            start = time.process_time()
+            whole = world.flow(exact())
+            times.flow.append(time.process_time() - start)
+    return times, whole, small
 
 
 def exact(horizon: float = STEPS * RATE) -> GradientFlow:
@@ -154,8 +158,7 @@ def reduced() -> ReducedFlow:
 def cost_row(p: float, repeats: int, flows: int) -> tuple[list[str], list[str], list[Row]]:
     """The paper's size: cost, and how far the reduced flow is from the data flow."""
     world = World.of(1000, 2000, p)
-    times = timed(world, repeats, flows)
-    whole, small = world.flow(exact()), world.flow(reduced())
+    times, whole, small = timed(world, repeats, flows)
     step = statistics.median(times.sgd_step)
     calls = [int(trace.final["evaluations"][0]) for _, trace in (whole, small)]
     cost = [
@@ -190,7 +193,7 @@ def goals_of(p: float, times: Times, calls: int, sums: float) -> list[Row]:
     return rows
 
 
-def compared(world: World, one: tuple[Params, Trace], other: tuple[Params, Trace]) -> list[str]:
+def compared(world: World, one: Trained, other: Trained) -> list[str]:
     """Dominant neurons, contributions and margins of one training beside another's."""
     mine, wanted = (world.probed(*training) for training in (one, other))
     q, q0 = mine["q"][0], wanted["q"][0]
