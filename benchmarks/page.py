@@ -1,4 +1,4 @@
-"""docs/performance.md from what the benchmarks kept in docs/performance.json.
+"""docs/performance.md from what the benchmarks (those that were run) kept in docs/performance.json.
 
 python benchmarks/page.py
 """
@@ -65,7 +65,7 @@ def rows(kept: dict[str, Any], part: str) -> list[Row]:
 def goals(kept: dict[str, Any]) -> list[str]:
     """The one table."""
     head = ("case", "by", "goal", "measured", "met", "limit", "reached, %", "plain loop, ms a step")
-    return table(head, [_goal(row) for part in PARTS for row in rows(kept, part)])
+    return table(head, [_goal(row) for part in PARTS if part in kept for row in rows(kept, part)])
 
 
 def _goal(row: Row) -> list[str]:
@@ -101,7 +101,7 @@ def roof(kept: dict[str, Any]) -> list[str]:
 
 def page(kept: dict[str, Any]) -> str:
     million = kept["engine"]["million"]
-    machines = [f"- {part}: {kept[part]['machine']}" for part in PARTS]
+    machines = [f"- {part}: {kept[part]['machine']}" for part in PARTS if part in kept]
     return "\n".join(
         [
             TOP,
