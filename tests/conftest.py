@@ -1,8 +1,12 @@
 """One thread a worker, and the shapes that src annotates, checked at run time in tests only."""
 
+import os
 from collections.abc import Iterator
 
 from jaxtyping import install_import_hook
+
+# No test sees the images of the machine it runs on; those that need some make their own.
+os.environ["UNMIX_DATA"] = "/nowhere/unmix-data"
 
 # Before anything of unmix is imported. `spec` is left out: beartype cannot read its `Self`.
 SHAPED = ("streams", "data", "nets", "train", "experiment", "probes", "attacks", "papers")
