@@ -171,9 +171,8 @@ def _estimate(found: Estimate) -> str:
     """A mean with its interval, in as few words as they need."""
     if found.mean is None:
         return tables.NONE
-    text = tables.number(found.mean)
-    spread = found.low is not None and found.high is not None and found.high > found.low
-    return f"{text} [{tables.number(found.low)}, {tables.number(found.high)}]" if spread else text
+    text, *ends = map(tables.number, (found.mean, found.low, found.high))
+    return f"{text} [{', '.join(ends)}]" if ends[0] != ends[1] else text
 
 
 def _digest(runs: Sequence[str], most: int = 3) -> str:
