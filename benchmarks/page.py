@@ -32,6 +32,11 @@ MISSED = """## Where a goal or 70 % of the limit is missed
 and the plain loop spends more than half of its time in them, too: the limit itself lies below the
 goal. In float32, where oneDNN uses the full vector width, the goal is met.
 
+**Dominant neurons.** Dominant is whose contribution exceeds a hundredth of the largest; around that
+edge SGD's noise and the flow disagree on a few. What these carry is in [flow.md](flow.md), neuron
+by neuron; sums along a direction agree. (The data flow takes half a minute and is timed in fewer
+repeats than the rest.)
+
 **High dimension, share of the limit.** 200 points are so few that C K takes some ten microseconds;
 the step is the twenty calls of torch around it. The goal is met all the same.
 
