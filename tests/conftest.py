@@ -9,7 +9,17 @@ from jaxtyping import install_import_hook
 os.environ["UNMIX_DATA"] = "/nowhere/unmix-data"
 
 # Before anything of unmix is imported. `spec` is left out: beartype cannot read its `Self`.
-SHAPED = ("streams", "data", "nets", "train", "experiment", "probes", "attacks", "papers")
+SHAPED = (
+    "streams",
+    "data",
+    "nets",
+    "train",
+    "experiment",
+    "probes",
+    "attacks",
+    "certify",
+    "papers",
+)
 # An int will do where a float is asked for.
 BEARTYPE = "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
 install_import_hook([f"unmix.{name}" for name in SHAPED], BEARTYPE)
