@@ -106,7 +106,7 @@ def test_help_names_every_verb_on_one_screen(unmix) -> None:
     assert said.code == 0
     verbs = said.out.partition("Commands:")[2].splitlines()
     assert [line.split()[0] for line in verbs if line] == [
-        *("list", "run", "fetch", "reproduce", "show")
+        *("list", "run", "fetch", "reproduce", "show", "cite")
     ]
     assert all(line.endswith(".") and not line.endswith("...") for line in verbs if line)
     assert len(said.out.splitlines()) <= 20
