@@ -62,17 +62,25 @@ def test_the_label_vector_has_its_profile() -> None:
     assert not torch.equal(*CODE.label_vector((0, 1)))
 
 
-def test_a_basis_only_rotates() -> None:
+@pytest.mark.parametrize("d", [20, 31])
+@pytest.mark.parametrize("basis", ["haar", "transform"])
+def test_a_basis_only_rotates(basis: str, d: int) -> None:
     flat, turned = (
-        SparseCode(d=20, k=4.0, sigma_x=0.5, sigma_s=0.3, basis=basis)
-        for basis in ("identity", "haar")
+        SparseCode(d=d, k=4.0, sigma_x=0.5, sigma_s=0.3, basis=name) for name in ("identity", basis)
     )
     m = turned.dictionary((0, 1))
-    torch.testing.assert_close(m @ m.transpose(1, 2), torch.eye(20).double().expand(2, -1, -1))
+    torch.testing.assert_close(m @ m.transpose(1, 2), torch.eye(d).double().expand(2, -1, -1))
     one, other = flat.sample((0, 1), 30, "train"), turned.sample((0, 1), 30, "train")
     torch.testing.assert_close(other.x @ m, one.x)
     assert torch.equal(one.y, other.y)
     assert not torch.allclose(m[0], m[1])
+
+
+def test_the_transform_spreads_every_feature() -> None:
+    m = SparseCode(d=64, k=4.0, basis="transform").dictionary((0, 1))
+    # Entries of a cosine are sqrt(2/d) at most; those of the constant, 1/sqrt(d), have signs.
+    assert m.abs().max() <= math.sqrt(2 / 64) * (1 + 1e-12)
+    assert ((m[:, :, 0] > 0).sum(1) - 32).abs().max() < 22
 
 
 def test_noise_has_its_size() -> None:

@@ -72,6 +72,7 @@ def by_hand(e: Experiment, clean: NoisyDescent, adversarial: int = 0, tau: float
         ("mean", "identity", 0.0, "l2"),
         ("drawn", "haar", 0.0, "l2"),
         ("mean", "haar", 0.3, "linf"),
+        ("mean", "transform", 0.0, "linf"),
     ],
 )
 def test_both_algorithms_equal_autograd_in_input_space(noise, basis, sigma_x, norm) -> None:

@@ -26,6 +26,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from unmix.data.base import Batch, Distribution
+from unmix.data.dictionaries import Basis, matrices, rotated
 from unmix.data.sparse_rows import SparseRows
 from unmix.errors import SpecError
 from unmix.streams import normals, stream
@@ -53,7 +54,7 @@ class SparseCode(Distribution):
     w_low: float = Field(0.7, gt=0, description="|w*_j| is uniform in [w_low, w_high]")
     w_high: float = Field(1.3, gt=0)
     w_seed: int | None = Field(None, description="one w* for all seeds; default: each its own")
-    basis: Literal["identity", "haar"] = Field("identity", description="the dictionary M")
+    basis: Basis = Field("identity", description="the dictionary M")
     sigma_x: float = Field(0.0, ge=0, description="Gaussian noise, |xi'| ~ sigma_x")
     sigma_s: float = Field(0.0, ge=0, description="spike noise in the basis M")
     margin: float = Field(0.0, ge=0, description="keep points with |<w*, z>| >= margin only")
@@ -100,12 +101,8 @@ class SparseCode(Distribution):
     def dictionary(
         self, seeds: Sequence[int], dtype: torch.dtype = torch.float64
     ) -> Float[Tensor, "R d d"]:
-        """M: the identity, or uniform on the orthogonal group (QR of a Gaussian, signs fixed)."""
-        if self.basis == "identity":
-            return torch.eye(self.d, dtype=dtype).expand(len(seeds), -1, -1)
-        q, r = np.linalg.qr(normals(seeds, "dictionary", (self.d, self.d), torch.float64).numpy())
-        signs = np.sign(np.diagonal(r, axis1=-2, axis2=-1))
-        return torch.from_numpy(q * signs[:, None, :]).to(dtype)
+        """M, orthonormal."""
+        return matrices(self.basis, seeds, self.d).to(dtype)
 
     def features(
         self, seeds: Sequence[int], dtype: torch.dtype = torch.float64
@@ -136,8 +133,7 @@ class SparseCode(Distribution):
             x += size * normals(seeds, f"{purpose}.noise", (n, self.d), torch.float64)
         if self.sigma_s:
             x += self._spikes(seeds, n, purpose)
-        if self.basis != "identity":
-            x = x @ self.dictionary(seeds).transpose(1, 2)
+        x = rotated(self.basis, seeds, x)
         whence = torch.zeros(y.shape, dtype=torch.long)
         return Coded(x.to(dtype), y.to(dtype), whence, z.to(dtype))
 
