@@ -76,6 +76,39 @@ def test_a_basis_only_rotates(basis: str, d: int) -> None:
     assert not torch.allclose(m[0], m[1])
 
 
+@pytest.mark.parametrize("basis", ["identity", "haar", "transform"])
+def test_fewer_features_than_dimensions_span_the_points(basis: str) -> None:
+    data = SparseCode(d=20, D=14, k=4.0, sigma_s=0.3, basis=basis)
+    sample, m = data.sample((0, 1), 4000, "train"), data.features((0, 1))
+    assert m.shape == (2, 14, 20)
+    torch.testing.assert_close(m @ m.transpose(1, 2), torch.eye(14).double().expand(2, -1, -1))
+    z = sample.z.dense()
+    assert (z[..., 14:] == 0).all()
+    assert (z[..., :14] != 0).any(1).all()
+    # kappa non-zero entries a point, as with D = d, and spikes in the span: no point leaves it.
+    counts = sample.z.offsets.diff().double()
+    assert counts.mean() == pytest.approx(data.kappa, rel=0.03)
+    torch.testing.assert_close(sample.x @ m.transpose(1, 2) @ m, sample.x)
+    clean = data.override("sigma_s=0.0").sample((0, 1), 50, "train")
+    torch.testing.assert_close(clean.z.dense()[..., :14] @ m, clean.x)
+    labels = data.label_vector((0, 1))
+    assert (labels[:, 14:] == 0).all()
+    score = (z @ labels.unsqueeze(-1))[..., 0]
+    assert torch.equal(torch.where(score >= 0, 1.0, -1.0).double(), sample.y)
+    # Only Gaussian noise is in all of R^d: sigma_x^2 (d - D)/d of it beyond the span.
+    noisy = data.override("sigma_s=0.0", "sigma_x=0.8").sample((0, 1), 4000, "train").x
+    beyond = noisy - noisy @ m.transpose(1, 2) @ m
+    assert beyond.square().sum(-1).mean() == pytest.approx(0.64 * 6 / 20, rel=0.05)
+
+
+def test_as_many_features_as_dimensions_are_the_default() -> None:
+    one, other = (
+        SparseCode(d=20, D=count, k=4.0).sample((0,), 20, "train") for count in (None, 20)
+    )
+    assert torch.equal(one.x, other.x)
+    assert torch.equal(one.y, other.y)
+
+
 def test_the_transform_spreads_every_feature() -> None:
     m = SparseCode(d=64, k=4.0, basis="transform").dictionary((0, 1))
     # Entries of a cosine are sqrt(2/d) at most; those of the constant, 1/sqrt(d), have signs.
@@ -134,6 +167,8 @@ def test_more_points_or_seeds_change_no_others(extra: dict) -> None:
         ({"p1": 0.0, "p2": 0.0}, "p1 \\+ p2 k = 0"),
         ({"w_low": 2.0}, "w_low=2.0 exceeds w_high=1.3"),
         ({"sigma_s": 30.0}, "spikes"),
+        ({"d": 20, "D": 21}, "D=21 exceeds d=20: more features than dimensions"),
+        ({"d": 50, "D": 5}, "p1 \\+ p2 k = 5.7 must lie between 0 and D=5"),
     ],
 )
 def test_impossible_codes_are_refused(values: dict, message: str) -> None:

@@ -10,9 +10,12 @@ import torch
 from scipy.optimize import minimize
 
 from lab import purified
+from unmix import catalog
+from unmix.attacks.base import attack
 from unmix.errors import DataError
 from unmix.experiment import run as train
 from unmix.nets.activations import GaussianRelu
+from unmix.papers.purification.measures.robust import linear_radii, oracle_radii
 from unmix.probes.base import probe
 from unmix.probes.coded import Coded
 from unmix.probes.lasso import lasso_path
@@ -91,6 +94,24 @@ def test_a_rotation_of_the_input_changes_no_probe() -> None:
         SymmetricGemm.still(coded.params, reach=9.0).outputs(x.z), f, rtol=1e-8, atol=1e-10
     )
     assert Coded.of(plain).scene.dictionary is None
+
+
+def test_fewer_features_than_dimensions_are_attacked_and_probed_where_it_means_something() -> None:
+    run = purified("data.D=18", "data.basis=transform")
+    seeds, span = run.experiment.seeds, run.data.features(run.experiment.seeds)
+    names = ("label-direction", "min-norm", "fgm")
+    found = attack(run, [catalog.load("attacks", name)() for name in names], [0.2, 0.4], points=15)
+    assert found.unverified == 0
+    along = found.by_attack["label-direction"]
+    assert along.isfinite().double().mean() > 0.5
+    ahead = (run.data.dictionary(seeds) @ run.data.label_vector(seeds).unsqueeze(-1))[..., 0]
+    torch.testing.assert_close((span.transpose(1, 2) @ span @ ahead[..., None])[..., 0], ahead)
+    # The pure rule and the linear one have their exact radii there, too.
+    assert (oracle_radii(run, 200).median(1).values > linear_radii(run, 200).median(1).values).all()
+    assert (probe(run, "density")["on_support"] > 0).all()
+    for name in ("tickets", "growth", "dense-mixture", "purified"):
+        with pytest.raises(DataError, match="D=18 features in d=24 dimensions"):
+            probe(run, name)
 
 
 def test_perturbations_become_sparser_and_the_mixture_goes() -> None:

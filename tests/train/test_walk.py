@@ -67,20 +67,23 @@ def by_hand(e: Experiment, clean: NoisyDescent, adversarial: int = 0, tau: float
 
 
 @pytest.mark.parametrize(
-    ("noise", "basis", "sigma_x", "norm"),
+    ("noise", "basis", "features", "sigma_x", "norm"),
     [
-        ("mean", "identity", 0.0, "l2"),
-        ("drawn", "haar", 0.0, "l2"),
-        ("mean", "haar", 0.3, "linf"),
-        ("mean", "transform", 0.0, "linf"),
+        ("mean", "identity", None, 0.0, "l2"),
+        ("drawn", "haar", None, 0.0, "l2"),
+        ("mean", "haar", None, 0.3, "linf"),
+        ("mean", "transform", None, 0.0, "linf"),
+        ("mean", "transform", 11, 0.3, "l2"),
     ],
 )
-def test_both_algorithms_equal_autograd_in_input_space(noise, basis, sigma_x, norm) -> None:
+def test_both_algorithms_equal_autograd_in_input_space(
+    noise, basis, features, sigma_x, norm
+) -> None:
     clean = CLEAN.override(f"noise={noise}")
     train = Purification(
         clean=clean, steps=3, batch=30, eta=2.0, tau=0.1, attack={"kind": "fgm", "norm": norm}
     )
-    e = experiment(train, basis=basis, sigma_x=sigma_x)
+    e = experiment(train, basis=basis, D=features, sigma_x=sigma_x)
     done = run(e)
     wanted = by_hand(e, clean, 3, 0.1)
     # The engine leaves out what lies more than five sigma below the threshold.

@@ -10,6 +10,9 @@ xi' ~ N(0, sigma_x^2/d I) and spikes xi''_j = +-k^-0.501 of probability sigma_s^
 As M is unitary, M^T x = z + N(0, sigma_x^2/d I) + xi'': everything but an l_inf ball may be
 computed there ("z-space"). Noise is drawn in z-space, so a seed's points in the basis M are those
 of the basis I, rotated.
+
+With D < d features M has D orthonormal columns. It is kept with d - D more, which complete it to a
+basis of R^d: z and w* are 0 there, and only xi' reaches them. Rates are then over D, not d.
 """
 
 from __future__ import annotations
@@ -47,7 +50,8 @@ class SparseCode(Distribution):
     """The concrete sampler of Assumption 2.1 with two free constants p1, p2."""
 
     kind: Literal["sparse-code"] = "sparse-code"
-    d: int = Field(100, ge=2, description="dimension, and number of features")
+    d: int = Field(100, ge=2, description="dimension")
+    D: int | None = Field(None, ge=2, description="number of features D <= d; none: D = d")
     k: float = Field(10.0, ge=1, description="sparsity: small entries of z are 1/sqrt(k)")
     p1: float = Field(0.7, ge=0, description="E number of entries with |z_j| = 1")
     p2: float = Field(0.5, ge=0, description="E number of entries 1/sqrt(k), over k")
@@ -61,12 +65,16 @@ class SparseCode(Distribution):
 
     @model_validator(mode="after")
     def _possible(self) -> SparseCode:
-        if not 0 < self.kappa < self.d:
-            raise ValueError(f"p1 + p2 k = {self.kappa:.4g} must lie between 0 and d={self.d}")
+        if self.count > self.d:
+            came = f"D={self.D} exceeds d={self.d}"
+            raise ValueError(f"{came}: more features than dimensions are never orthonormal")
+        if not 0 < self.kappa < self.count:
+            most = f"d={self.d}" if self.D is None else f"D={self.D}"
+            raise ValueError(f"p1 + p2 k = {self.kappa:.4g} must lie between 0 and {most}")
         if self.w_low > self.w_high:
             raise ValueError(f"w_low={self.w_low} exceeds w_high={self.w_high}")
-        if self.spikes > self.d:
-            raise ValueError(f"sigma_s={self.sigma_s} asks for {self.spikes:.4g} > d spikes")
+        if self.spikes > self.count:
+            raise ValueError(f"sigma_s={self.sigma_s} asks for {self.spikes:.4g} > D spikes")
         return self
 
     @property
@@ -75,7 +83,12 @@ class SparseCode(Distribution):
 
     @property
     def told(self) -> str:
-        return f"k={self.k:g} d={self.d}"
+        return f"k={self.k:g} d={self.d}" + (f" D={self.D}" if self.D else "")
+
+    @property
+    def count(self) -> int:
+        """D."""
+        return self.d if self.D is None else self.D
 
     @property
     def kappa(self) -> float:
@@ -90,25 +103,29 @@ class SparseCode(Distribution):
     def label_vector(
         self, seeds: Sequence[int], dtype: torch.dtype = torch.float64
     ) -> Float[Tensor, "R d"]:
-        """w*: fair signs times uniform sizes, which keeps <w*, z> off a lattice (no ties at 0)."""
+        """w*: fair signs times uniform sizes, which keeps <w*, z> off a lattice (no ties at 0).
+
+        Beyond the D features it is 0.
+        """
         rows = []
         for seed in seeds:
             u = stream(seed if self.w_seed is None else self.w_seed, "labels").random((self.d, 2))
             size = self.w_low + (self.w_high - self.w_low) * u[:, 0]
+            size[self.count :] = 0
             rows.append(torch.from_numpy(np.where(u[:, 1] < 0.5, -size, size)))
         return torch.stack(rows).to(dtype)
 
     def dictionary(
         self, seeds: Sequence[int], dtype: torch.dtype = torch.float64
     ) -> Float[Tensor, "R d d"]:
-        """M, orthonormal."""
+        """M, orthonormal; its first D columns are the features."""
         return matrices(self.basis, seeds, self.d).to(dtype)
 
     def features(
         self, seeds: Sequence[int], dtype: torch.dtype = torch.float64
     ) -> Float[Tensor, "R k d"]:
         """The columns M_j."""
-        return self.dictionary(seeds, dtype).transpose(1, 2)
+        return self.dictionary(seeds, dtype).transpose(1, 2)[:, : self.count]
 
     def codes(
         self, seeds: Sequence[int], n: int, purpose: str, dtype: torch.dtype = torch.float64
@@ -143,8 +160,8 @@ class SparseCode(Distribution):
         """Counts [n], indices, values and labels [n] of one seed's points with the margin."""
         tries = n if self.margin == 0 else 2 * n
         while True:
-            row, index = _bernoulli(stream(seed, f"{purpose}.support"), self.kappa / self.d,
-                                    tries, self.d)  # fmt: skip
+            row, index = _bernoulli(stream(seed, f"{purpose}.support"), self.kappa / self.count,
+                                    tries, self.count)  # fmt: skip
             u = stream(seed, f"{purpose}.values").random(len(row))
             size = np.where(u % 0.5 * 2 * self.kappa < self.p1, 1.0, 1 / math.sqrt(self.k))
             value = np.where(u < 0.5, -size, size)
@@ -167,7 +184,7 @@ class SparseCode(Distribution):
         out = torch.zeros(len(seeds), n, self.d, dtype=torch.float64)
         for r, seed in enumerate(seeds):
             places = stream(seed, f"{purpose}.spikes")
-            row, index = _bernoulli(places, self.spikes / self.d, n, self.d)
+            row, index = _bernoulli(places, self.spikes / self.count, n, self.count)
             signs = stream(seed, f"{purpose}.spike-signs").random(len(row))
             value = np.where(signs < 0.5, -1.0, 1.0) * self.k**-SPIKE
             out[r, torch.from_numpy(row), torch.from_numpy(index)] = torch.from_numpy(value)

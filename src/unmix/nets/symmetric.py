@@ -39,7 +39,7 @@ class Symmetric(Network):
     b: float = Field(0.08, gt=0, description="b^(0), the threshold before training")
     c1: float = Field(2.2, gt=0, description="sigma_0 = b^(0) / sqrt(c1 log d)")
     initial: Literal["gaussian", "pure"] = Field(
-        "gaussian", description="random weights, or m/d copies of sign(w*_j) M_j"
+        "gaussian", description="random weights, or m/D copies of sign(w*_j) M_j"
     )
     smoothing: float = Field(0.1, ge=0, description="sigma / b before training")
 
@@ -47,9 +47,10 @@ class Symmetric(Network):
 
     def check(self, data: Any) -> None:
         super().check(data)
-        if self.initial == "pure" and self.m % data.d:
-            hint = f"for example --set net.m={4 * data.d}"
-            raise SpecError(f"net.m={self.m}: expected a multiple of data.d={data.d}", hint)
+        if self.initial == "pure" and self.m % data.count:
+            hint = f"for example --set net.m={4 * data.count}"
+            features = f"data.d={data.d}" if data.D is None else f"data.D={data.D}"
+            raise SpecError(f"net.m={self.m}: expected a multiple of {features}", hint)
 
     def scale(self, d: int) -> float:
         """sigma_0."""
@@ -64,8 +65,8 @@ class Symmetric(Network):
             drawn = normals(seeds, "init.w", (self.m, data.d), torch.float64)
             w = self.scale(data.d) * drawn
         else:
-            signs = data.label_vector(seeds).sign().unsqueeze(-1)
-            w = (data.dictionary(seeds).transpose(1, 2) * signs).repeat(1, self.m // data.d, 1)
+            signs = data.label_vector(seeds)[:, : data.count].sign().unsqueeze(-1)
+            w = (data.features(seeds) * signs).repeat(1, self.m // data.count, 1)
         b = torch.full((len(seeds),), self.b, dtype=dtype)
         return {"w": w.to(dtype), "b": b, "sigma": self.smoothing * b}
 

@@ -53,6 +53,11 @@ class Coded:
 
     @property
     def mixture(self) -> Mixture:
+        """Neurons feature by feature, which every one of the d coordinates must be."""
+        if self.data.count < self.data.d:
+            came = f"D={self.data.count} features in d={self.data.d} dimensions"
+            hint = "density, sparsity, mixtures and every attack take D < d"
+            raise DataError(f"this probe reads a feature in each coordinate; got {came}", hint)
         return Mixture(self.u, self.label_vector)
 
     @property
