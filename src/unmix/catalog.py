@@ -141,6 +141,9 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "-tau y M w*: the same for every net (purification, Thm 5.1c)",
         ),
         "noise": Entry("unmix.perturbations.fixed:Noise", "a random direction: the control"),
+        "attack": Entry(
+            "unmix.perturbations.attack:AttackStep", "any attack of the house, where it fools"
+        ),
     },
     "train": {
         "gradient-descent": Entry(

@@ -20,8 +20,10 @@ from unmix.attacks.flags import flags
 from unmix.attacks.objectives import fooled, margin
 from unmix.attacks.problem import Problem, chosen, problems
 from unmix.attacks.threat import Threat
+from unmix.attacks.training import fooling
 from unmix.errors import AttackError
 from unmix.experiment import Run
+from unmix.perturbations.base import Norm, Scene
 from unmix.spec import Spec
 
 L2 = Threat()
@@ -79,6 +81,12 @@ class Attack(Spec, ABC):
             with torch.no_grad():
                 found = self.search(problem, radii)
         return verified(problem, found)
+
+    def fooling(
+        self, scene: Scene, code: Tensor, y: Tensor, norm: Norm, radius: float
+    ) -> tuple[Float[Tensor, "n d"], Bool[Tensor, " n"]]:
+        """What moves the points of a training step, and where it fools; nobody is judged by it."""
+        return fooling(self, scene, code, y, norm, radius)
 
 
 def verified(problem: Problem, found: Found) -> Verified:

@@ -135,9 +135,13 @@ class ContrastModel:
             (g,) = torch.autograd.grad(self.decision(at).sum(), at)
         return g
 
+    def one(self, r: int) -> ContrastModel:
+        """Replica r alone."""
+        return ContrastModel(self.net, {n: p[r : r + 1] for n, p in self.params.items()})
+
     def target(self) -> ContrastTarget:
         """The first replica as attacks see it."""
-        return ContrastTarget(ContrastModel(self.net, {n: p[:1] for n, p in self.params.items()}))
+        return ContrastTarget(self.one(0))
 
 
 @dataclass(frozen=True)

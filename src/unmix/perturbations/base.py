@@ -32,6 +32,9 @@ class Learner(Protocol):
     def input_gradient(self, x: Points) -> Float[Tensor, "R n d"]:
         """df/dx."""
 
+    def one(self, r: int) -> Learner:
+        """Its replica r alone."""
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -45,6 +48,12 @@ class Scene:
     dictionary: Float[Tensor, "R d d"] | None
     seeds: tuple[int, ...]
     purpose: str
+
+    def one(self, r: int) -> Scene:
+        """Replica r alone."""
+        matrix = None if self.dictionary is None else self.dictionary[r : r + 1]
+        labels = self.label_vector[r : r + 1]
+        return Scene(self.learner.one(r), labels, matrix, (self.seeds[r],), self.purpose)
 
     def to_input(self, z: Float[Tensor, "R n d"]) -> Float[Tensor, "R n d"]:
         """M z."""

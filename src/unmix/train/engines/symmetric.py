@@ -180,6 +180,12 @@ class SymmetricGemm:
             rows.append(g)
         return torch.stack(rows)
 
+    def one(self, r: int) -> SymmetricGemm:
+        """Replica r alone."""
+        if len(self.w) == 1:
+            return self
+        return SymmetricGemm({"w": self.w[[r]], "b": self.b[[r]]}, self.schedule, self.reach)
+
     def activity(self, x: Points) -> Float[Tensor, "R m"]:
         """Share of the points with |<w_i, x>| >= b, for each neuron."""
         rows = []
