@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from unmix.claims import Claim, Verdict
 from unmix.errors import UnknownName, nearest
@@ -118,7 +118,10 @@ class Task:
             if why := entry.why_not or evidence.why_not(entry.settings):
                 not_drawn[entry.name] = why
             elif entry.draw:
-                drawings[entry.name] = self.paper.draw(entry, evidence)
+                watched = evidence.watched()
+                drawing = self.paper.draw(entry, watched)
+                told = f" {watched.flagged}." if watched.flags else ""
+                drawings[entry.name] = replace(drawing, caption=drawing.caption + told)
             tell(done, total)
         self._annotate(evidence, verdicts)
         beside = predictions(self.paper, evidence) if self.whole else ()

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
+import html
+import sys
+import types
 
 import pytest
+import torch
 
 from lab import trained
 from small_runs import small
-from unmix.claims import Claim, Interval, Verdicts
+from unmix.attacks.base import Attacked
+from unmix.attacks.suite import AttackPlan, SuiteL2
+from unmix.claims import Claim, Interval, Sample, Verdicts
 from unmix.claims import Source as Place
 from unmix.errors import DataError, UnknownName
 from unmix.experiment import run as train
 from unmix.papers.averaging import PAPER
-from unmix.papers.base import Evidence, FigureEntry, Paper, Setting, Source, verdict, verdicts
+from unmix.papers.base import (
+    Contender,
+    Evidence,
+    FigureEntry,
+    Paper,
+    Prediction,
+    Setting,
+    Source,
+    verdict,
+    verdicts,
+)
+from unmix.papers.beside import Beside, predictions
+from unmix.papers.standing import standings
+from unmix.report import page, tables
 from unmix.reproduction import Means, Task
 from unmix.store import Store
 
@@ -177,3 +196,49 @@ def test_neither_claims_nor_figures_ask_for_what_cannot_run_here(tmp_path) -> No
     assert [v.why for v in result.verdicts] == ["no images"]
     assert result.drawings == {}
     assert result.not_drawn == {"1": "no images"}
+
+
+FLAGS = ("the control 'random' beats the whole union: 0.100 against 0.900 at 1",)
+
+
+def flagged_attack(run, plan) -> Attacked:
+    radius = torch.ones(run.replicas, 3, dtype=torch.float64)
+    return Attacked((0.5,), ("a",), {"a": radius}, {}, 1.0, 0, flags=FLAGS)
+
+
+@pytest.fixture
+def flagged(monkeypatch) -> Evidence:
+    """One setting, whose attack has a red flag; a measure that reads it, and one that does not."""
+    plan = AttackPlan(SuiteL2(), (0.5,))
+    table = {"a": Setting(small("seeds=[0, 1, 2, 3, 4]"), plan)}
+    found = Evidence(table, table, Source(train, flagged_attack))
+    module = types.ModuleType("measures")
+    module.robust = lambda e, s: Sample(e.attacked(s).robust_accuracy()[:, 0].tolist(), (), "note")
+    module.beside = lambda e, s: Beside(e.attacked(s).robust_accuracy()[:, 0], 1.0)
+    module.plain = lambda e, s: Sample([1.0] * 5)
+    monkeypatch.setitem(sys.modules, "unmix.papers.averaging.measures.flagged", module)
+    return found
+
+
+def test_no_robust_accuracy_is_told_without_its_red_flags(flagged: Evidence) -> None:
+    robust = claim("experiment", "flagged:robust")
+    told = f"red flag, a: {FLAGS[0]}"
+    # The second claim reads what the first has left behind.
+    for _ in range(2):
+        found = verdict(PAGE, robust, flagged)
+        assert found.why == f"inside; note; {told}"
+        (row,) = tables.rows(PAGE, [found])
+        assert told in row.plain()[-1]
+        assert told in tables.records(PAGE, [found])[0]["why"]
+    assert "flag" not in verdict(PAGE, claim("experiment", "flagged:plain"), flagged).why
+    paper = dataclasses.replace(
+        PAGE,
+        predictions=(Prediction("radius", "a", "flagged:beside"),),
+        contenders=(Contender("a net", "a"),),
+    )
+    assert [p.note for p in predictions(paper, flagged)] == [told]
+    assert told in str(predictions(paper, flagged))
+    (row,) = standings(paper, flagged)
+    assert row.attacked.flagged == told
+    assert row.accuracy.flagged == ""
+    assert told in html.unescape(page.render([page.Section(paper, [], standings=[row])]))

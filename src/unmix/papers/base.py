@@ -6,7 +6,7 @@ A paper is a value that names things; nothing heavy is imported until a claim is
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -177,6 +177,17 @@ class Evidence:
     probes: dict[tuple[str, str], Measured] = field(default_factory=dict)
     attacks: dict[str, Attacked] = field(default_factory=dict)
     certificates: dict[str, Certificate] = field(default_factory=dict)
+    # Red flags of every attack whose outcome was read; `watched` begins a list of its own.
+    flags: list[str] = field(default_factory=list)
+
+    def watched(self) -> Evidence:
+        """The same evidence, with the red flags of what is read from now on."""
+        return replace(self, flags=[])
+
+    @property
+    def flagged(self) -> str:
+        """The red flags in one line; empty if there are none."""
+        return "; ".join(f"red flag, {flag}" for flag in self.flags)
 
     def expand(self, settings: tuple[str, ...]) -> tuple[str, ...]:
         """Names of settings; "binary-k*" stands for every rung of that ladder at this size."""
@@ -214,7 +225,10 @@ class Evidence:
             raise AttackError(f"{setting} asks for no attack", "give its setting an AttackPlan")
         if setting not in self.attacks:
             self.attacks[setting] = self.source.attacked(self.run(setting), plan)
-        return self.attacks[setting]
+        found = self.attacks[setting]
+        told = [f"{setting}: {flag}" for flag in found.flags]
+        self.flags += [flag for flag in told if flag not in self.flags]
+        return found
 
     def certified(self, setting: str) -> Certificate:
         """Brackets of robust radii; where the setting is attacked, too, the sandwich is checked."""
@@ -227,7 +241,9 @@ class Evidence:
         if setting not in self.certificates:
             found = self.source.certified(self.run(setting), plan)
             if attack is not None and attack.suite.threat.norm == found.norm:
-                sandwich(found.lower, self.attacked(setting).smallest, f"{setting}: an attack")
+                # The check alone: a certificate does not rest on the attack, nor on its flags.
+                smallest = self.watched().attacked(setting).smallest
+                sandwich(found.lower, smallest, f"{setting}: an attack")
             self.certificates[setting] = found
         return self.certificates[setting]
 
@@ -259,11 +275,12 @@ def verdict(paper: Paper, claim: Claim, evidence: Evidence) -> Verdict:
         return not_run(claim, claim.why_not)
     if why := evidence.why_not(claim.settings):
         return not_run(claim, why)
-    settings = evidence.expand(claim.settings)
+    settings, watched = evidence.expand(claim.settings), evidence.watched()
     try:
-        sample = paper.measure(claim, evidence)
+        sample = paper.measure(claim, watched)
     except UnmixError as error:
         return not_run(claim, f"cannot be measured: {error.message}")
+    sample = replace(sample, note="; ".join(filter(None, (sample.note, watched.flagged))))
     digests = tuple(evidence.settings[s].experiment.digest() for s in settings)
     return judge(claim, sample, evidence.scale(claim, settings), digests)
 

@@ -73,12 +73,14 @@ class Predictions(tuple[Predicted, ...]):
     """Predictions that print as a table."""
 
     def __str__(self) -> str:
+        """One row a prediction, and below the table every note."""
         head = f"{'quantity':<36} {'predicted':>10} {'measured':>10} {'ratio':>7} {'z':>7}"
         lines = [
             f"{p.quantity:<36} {p.predicted:>10.4g} {p.measured:>10.4g} {p.ratio:>7.4f} {p.z:>7.1f}"
             for p in self
         ]
-        return "\n".join([head, *lines])
+        notes = [f"{p.quantity}: {p.note}" for p in self if p.note]
+        return "\n".join([head, *lines, *notes])
 
 
 def predictions(paper: Paper, evidence: Evidence) -> Predictions:
@@ -86,12 +88,13 @@ def predictions(paper: Paper, evidence: Evidence) -> Predictions:
     found = []
     for prediction in paper.predictions:
         if not evidence.why_not((prediction.setting,)):
+            watched = evidence.watched()
             try:
-                beside = paper.take(prediction.measure, (prediction.setting,), evidence)
+                beside = paper.take(prediction.measure, (prediction.setting,), watched)
             except UnmixError:
                 # A measure of training has no value on a run that diverged, say.
                 continue
-            found.append(_predicted(prediction, beside, evidence))
+            found.append(_predicted(prediction, beside, watched))
     return Predictions(found)
 
 
@@ -116,5 +119,5 @@ def _predicted(prediction: Prediction, beside: Beside, evidence: Evidence) -> Pr
         high,
         beside.z,
         len(values),
-        beside.note,
+        "; ".join(filter(None, (beside.note, evidence.flagged))),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -14,12 +14,13 @@ from unmix.papers.base import Contender, Evidence, Paper
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over replicas with its interval, or the reason why there is none."""
+    """A mean over replicas with its interval, or why there is none; red flags of the attack."""
 
     mean: float | None = None
     low: float | None = None
     high: float | None = None
     why_not: str = ""
+    flagged: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def standings(paper: Paper, evidence: Evidence) -> list[Standing]:
 
 
 def _standing(paper: Paper, contender: Contender, evidence: Evidence) -> Standing:
-    name = contender.setting
+    name, watched = contender.setting, evidence.watched()
     run = evidence.run(name)
     return Standing(
         paper.name,
@@ -55,7 +56,7 @@ def _standing(paper: Paper, contender: Contender, evidence: Evidence) -> Standin
         run.replicas,
         _estimate(lambda: run.classifier.accuracy(run.test_batch)),
         _estimate(lambda: evidence.certified(name).lower.mean(1) / _best(evidence, name)),
-        _estimate(lambda: evidence.attacked(name).smallest.mean(1) / _best(evidence, name)),
+        _flagged(lambda: watched.attacked(name).smallest.mean(1) / _best(watched, name), watched),
         _estimate(lambda: evidence.probe(name, "mixtures")["features"]),
         _estimate(lambda: evidence.probe(name, "mixtures")["closest"]),
     )
@@ -67,6 +68,11 @@ def _best(evidence: Evidence, setting: str) -> float:
     if best is None:
         raise DataError("nobody knows the best possible radius on these data")
     return best
+
+
+def _flagged(values: Callable[[], Tensor], watched: Evidence) -> Estimate:
+    found = _estimate(values)
+    return replace(found, flagged=watched.flagged)
 
 
 def _estimate(values: Callable[[], Tensor]) -> Estimate:
