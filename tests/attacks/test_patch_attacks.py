@@ -8,6 +8,7 @@ import torch
 from lab import patched, put, times, trained
 from unmix.attacks.patch_suite import PUBLISHED, THREATS, PatchPlan, PatchSuite
 from unmix.attacks.patch_view import PatchView
+from unmix.attacks.threat import Threat
 from unmix.data.patches import Patches
 from unmix.errors import AttackError
 from unmix.experiment import Experiment, Run, Samples, run
@@ -141,3 +142,47 @@ def test_other_runs_and_radii_are_refused() -> None:
     torn = put(patched(), w=torch.full_like(patched().params["w"], torch.nan))
     with pytest.raises(AttackError, match="NaN"):
         PatchView.of(torn)
+
+
+def test_the_outcome_names_its_threat() -> None:
+    suite = PatchSuite(attacks=("in-place",))
+    found = suite.curve(patched(), (EPS,), 4)
+    assert found.threat == suite.threat == Threat(norm="linf")
+    assert "linf radius" in str(found)
+
+
+def test_what_a_search_takes_for_a_success_is_replayed_and_counted(monkeypatch) -> None:
+    """The precision of the search errs here by more than any margin: it takes all for broken."""
+    suite, grid = PatchSuite(attacks=("own-features", "patch-strong")), (1e-6, 2e-6)
+    view = PatchView.of(patched(), 6)
+    honest = suite.on(view, grid)
+    assert honest.unverified == 0
+    assert honest.flags == ()
+    every = torch.ones_like(view.batch.y, dtype=torch.bool)
+    monkeypatch.setattr(PatchView, "looked", lambda self, delta: (every, every))
+    found = suite.on(view, grid)
+    assert torch.equal(found.smallest, honest.smallest)
+    # Two attacks at two radii.
+    assert found.unverified == 4 * int(honest.smallest.isinf().sum()) > 0
+    assert any(f"{found.unverified} successes of a search" in flag for flag in found.flags)
+
+
+def test_a_tie_is_nobodys_false_claim() -> None:
+    view = PatchView.of(constructed(NonRobustMinimum(), robust=1), 9)
+    v = view.direction("non-robust", view.batch.y)
+    rival = view.direction("non-robust", view.rival)
+    # Half of the feature is given to a rival: two outputs are equal but for rounding.
+    delta = (
+        (0.5 * (rival - v)).expand_as(view.batch.x).masked_fill(view.batch.robust.unsqueeze(-1), 0)
+    )
+    assert view.tied(delta).all()
+    assert not view.tied(0.9 * delta).any()
+
+
+def test_closed_forms_that_beat_the_published_gradient_attacks_are_a_red_flag() -> None:
+    # A raw step of next to nothing.
+    attacked = constructed(NonRobustMinimum(), robust=1)
+    suite = PatchSuite(attacks=("in-place", "one-step"), step=1e-9)
+    (flag,) = suite.curve(attacked, (0.55,)).flags
+    assert flag.startswith("'in-place' with a closed form beats every gradient attack")
+    assert suite.override('attacks=["in-place"]').curve(attacked, (0.55,)).flags == ()

@@ -16,8 +16,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from unmix.attacks.flags import flags
-from unmix.attacks.objectives import fooled, margin
+from unmix.attacks.flags import flags, without_gradient
+from unmix.attacks.objectives import TIE, fooled, margin
 from unmix.attacks.problem import Problem, chosen, problems
 from unmix.attacks.threat import Threat
 from unmix.attacks.training import fooling
@@ -28,8 +28,6 @@ from unmix.spec import Spec
 
 L2 = Threat()
 HAIR = 1e-8
-# A margin of this share of the clean one is a tie.
-TIE = 1e-9
 # Numbers in the perturbations that are judged at a time.
 BLOCK = 2**18
 
@@ -238,7 +236,7 @@ def carried_out(
     if not found[0]:
         came = ", ".join(a.name for a in attacks)
         raise AttackError(f"none of these attacks fits the data and the threat: {came}")
-    told = flags(made, grid, found[0], found[1], unverified)
+    told = flags(grid, found[0], found[1], unverified, without_gradient(made))
     threat = made[0].threat
     return Attacked(grid, tuple(found[0]), found[0], found[1], unit, unverified, threat, told)
 

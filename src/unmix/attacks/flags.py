@@ -24,21 +24,22 @@ BLIND = ("square",)
 
 
 def flags(
-    problems: Sequence[Problem],
     radii: Sequence[float],
     found: Mapping[str, Float[Tensor, "R n"]],
     control: Mapping[str, Float[Tensor, "R n"]],
     unverified: int,
+    blind: float,
+    gradient: tuple[str, ...] = GRADIENT,
 ) -> tuple[str, ...]:
-    """Sentences, the gravest first; none is good news."""
+    """Sentences, the gravest first; none is good news. `blind` is the share of points without a
+    gradient, and names that start with one of `gradient` are those of searches by gradients."""
     curves = {name: curve(radius, radii) for name, radius in {**found, **control}.items()}
     union = torch.stack([curves[name] for name in found]).amin(0)
-    told = [*_beaten(curves, union, control, radii), *_disagreeing(curves, found, radii)]
+    told = [*_beaten(curves, union, control, radii), *_disagreeing(curves, found, radii, gradient)]
     if unverified:
         told.append(f"{unverified} successes of a search did not hold on the model in float64")
-    zero = sum(_without_gradient(p) for p in problems) / max(sum(len(p.todo) for p in problems), 1)
-    if zero:
-        told.append(f"no gradient at {zero:.1%} of the clean points: gradient attacks are blind")
+    if blind:
+        told.append(f"no gradient at {blind:.1%} of the clean points: gradient attacks are blind")
     return tuple(told)
 
 
@@ -70,14 +71,17 @@ def _beaten(
 
 
 def _disagreeing(
-    curves: Mapping[str, Tensor], found: Mapping[str, Tensor], radii: Sequence[float]
+    curves: Mapping[str, Tensor],
+    found: Mapping[str, Tensor],
+    radii: Sequence[float],
+    gradient: tuple[str, ...],
 ) -> list[str]:
     """Searches by gradients against everything that does without."""
-    gradient = [curves[name] for name in found if name.startswith(GRADIENT)]
-    if not gradient:
+    steep = [curves[name] for name in found if name.startswith(gradient)]
+    if not steep:
         return []
-    best, told = torch.stack(gradient).amin(0), []
-    for name in (n for n in found if not n.startswith(GRADIENT)):
+    best, told = torch.stack(steep).amin(0), []
+    for name in (n for n in found if not n.startswith(gradient)):
         gap, where = lead(curves[name], best, radii)
         if gap > POINT:
             kind = "without gradients" if name in BLIND else "with a closed form"
@@ -85,7 +89,12 @@ def _disagreeing(
     return told
 
 
-def _without_gradient(problem: Problem) -> int:
+def without_gradient(problems: Sequence[Problem]) -> float:
+    """The share of correctly classified points where the margin has no slope."""
+    return sum(map(_flat, problems)) / max(sum(len(p.todo) for p in problems), 1)
+
+
+def _flat(problem: Problem) -> int:
     point, frame = problem.todo, problem.inputs
     if not len(point):
         return 0

@@ -25,6 +25,9 @@ Column = Float[Tensor, " P"]
 Objective = Callable[[Tensor], tuple[Tensor, Tensor]]
 Loss = Literal["margin", "ce", "dlr"]
 
+# A margin of this share of the clean one is a tie.
+TIE = 1e-9
+
 
 def fooled(scores: Scores, y: Int[Tensor, " P"]) -> Bool[Tensor, " P"]:
     """Another label wins. Scores that are no numbers fool nobody."""

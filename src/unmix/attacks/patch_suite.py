@@ -12,6 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from unmix.attacks.base import Attacked
+from unmix.attacks.flags import flags
 from unmix.attacks.patch_view import PatchView
 from unmix.attacks.patches import (
     AllFeatures,
@@ -55,6 +56,11 @@ class PatchSuite(Spec):
     step: float = Field(1e3, gt=0, description="eta~ of `one-step`, as one point sees it")
 
     @property
+    def threat(self) -> Threat:
+        """The ball in which every member searches; inputs are not confined to a box."""
+        return Threat(norm="linf")
+
+    @property
     def members(self) -> tuple[PatchAttack, ...]:
         fy = PatchAscent(label="fy-pgd", objective="Fy", start="zero")
         table: dict[Name, PatchAttack] = {
@@ -81,16 +87,15 @@ class PatchSuite(Spec):
 
     def on(self, view: PatchView, grid: Sequence[float]) -> Attacked:
         """The same on a view."""
-        found = {member.name: _radius(member, view, grid) for member in self.members}
-        return Attacked(
-            radii=tuple(grid),
-            names=tuple(found),
-            by_attack=found,
-            control={},
-            unit=1.0,
-            unverified=0,
-            threat=Threat(norm="linf"),
-        )
+        members = self.members
+        judged = {member.name: _radius(member, view, grid) for member in members}
+        found = {name: radius for name, (radius, _) in judged.items()}
+        unverified = sum(lost for _, lost in judged.values())
+        steep = tuple(m.name for m in members if isinstance(m, PatchAscent | Strong))
+        # Who is right has F_y > 0, so a patch in a sloping part: no gradient is zero there.
+        told = flags(grid, found, {}, unverified, 0.0, steep)
+        names = tuple(found)
+        return Attacked(tuple(grid), names, found, {}, 1.0, unverified, self.threat, told)
 
 
 @dataclass(frozen=True)
@@ -111,11 +116,16 @@ class PatchPlan(AttackPlan):
         return 2 * points * size * passes * len(self.grid)
 
 
-def _radius(member: PatchAttack, view: PatchView, radii: Sequence[float]) -> Float[Tensor, "R n"]:
-    """Zero for points that are wrong as they are, infinity for those that were never broken."""
+def _radius(
+    member: PatchAttack, view: PatchView, radii: Sequence[float]
+) -> tuple[Float[Tensor, "R n"], int]:
+    """Zero for points that are wrong as they are, infinity for those that were never broken; and
+    the claims of the search, over all radii, that did not hold."""
     clean = view.broken(torch.zeros_like(view.batch.x))
     radius = torch.full(clean.shape, torch.inf, dtype=torch.float64).masked_fill(clean, 0.0)
+    unverified = 0
     for eps in sorted(radii, reverse=True):
-        hit = member.success(view, eps) & ~clean
-        radius = radius.masked_fill(hit, eps)
-    return radius
+        judged = member.judged(view, eps)
+        radius = radius.masked_fill(judged.broken & ~clean, eps)
+        unverified += judged.unverified
+    return radius, unverified

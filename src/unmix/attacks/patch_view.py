@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from unmix.attacks.objectives import TIE
 from unmix.data.patches import Patched, Patches
 from unmix.errors import AttackError
 from unmix.experiment import Run
@@ -75,20 +76,30 @@ class PatchView:
         g = z.reshape(len(x), -1, w.shape[1] * w.shape[2]) @ w.flatten(1, 2)
         return g.reshape(x.shape) * smooth.rho ** (1 - smooth.q)
 
-    def doubtful(self, delta: Float[Tensor, "R n P d"]) -> Bool[Tensor, "R n"]:
-        """Who may be misclassified: the margin in the run's own precision is not clearly positive.
+    def looked(
+        self, delta: Float[Tensor, "R n P d"]
+    ) -> tuple[Bool[Tensor, "R n"], Bool[Tensor, "R n"]]:
+        """Who may be misclassified, as the margin in the run's own precision is not clearly
+        positive; and whom the search takes for misclassified, as it is not positive at all.
 
         A fast look that spares most replays by `broken`.
         """
         smooth, w = smooth_for(self.model.net.activation(), delta), self.model.w
         z = (self.batch.x + delta).flatten(1, 2) @ w.flatten(1, 2).transpose(1, 2)
         f = smooth.total(z.reshape(*delta.shape[:3], *w.shape[1:3]))
-        return margins(f, self.batch.y) <= DOUBT * f.amax(-1)
+        margin = margins(f, self.batch.y)
+        return margin <= DOUBT * f.amax(-1), margin <= 0
 
     def broken(self, delta: Float[Tensor, "R n P d"]) -> Bool[Tensor, "R n"]:
         """Who is misclassified with a perturbation, on the net in float64."""
         moved = self.batch.x.double() + delta.double()
         return self._exact.predict(moved) != self.batch.y
+
+    def tied(self, delta: Float[Tensor, "R n P d"]) -> Bool[Tensor, "R n"]:
+        """Whose margin in float64 is a tie, which the rounding of a search decides by chance."""
+        x, y = self.batch.x.double(), self.batch.y
+        left = self._exact.margin(x + delta.double(), y)
+        return left.abs() <= TIE * self._exact.margin(x, y)
 
     @cached_property
     def _exact(self) -> PatchModel:

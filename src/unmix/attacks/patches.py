@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -27,6 +28,15 @@ from torch import Tensor
 from unmix.attacks.patch_view import Objective, PatchView
 from unmix.spec import Spec
 from unmix.streams import stream
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Who is misclassified on the net in float64; how many points the search, in the run's own
+    precision, takes for misclassified where none of its perturbations holds (ties aside)."""
+
+    broken: Bool[Tensor, "R n"]
+    unverified: int
 
 
 class PatchAttack(Spec, ABC):
@@ -43,16 +53,24 @@ class PatchAttack(Spec, ABC):
     def search(self, view: PatchView, eps: float) -> Iterator[Float[Tensor, "R n P d"]]:
         """Perturbations; the base class clamps each to the ball."""
 
-    def success(self, view: PatchView, eps: float) -> Bool[Tensor, "R n"]:
-        """Who is misclassified by one of them, or without any."""
+    def judged(self, view: PatchView, eps: float) -> Judged:
+        """What holds of `search` on the net in float64."""
         broken = view.broken(torch.zeros_like(view.batch.x))
+        claimed = torch.zeros_like(broken)
         for delta in self.search(view, eps):
             moved = delta.clamp(-eps, eps)
-            if (view.doubtful(moved) & ~broken).any():
+            doubtful, taken = view.looked(moved)
+            if (doubtful & ~broken).any():
                 broken = broken | view.broken(moved)
+            if (taken & ~broken).any():
+                claimed = claimed | (taken & ~broken & ~view.tied(moved))
             if broken.all():
                 break
-        return broken
+        return Judged(broken, int((claimed & ~broken).sum()))
+
+    def success(self, view: PatchView, eps: float) -> Bool[Tensor, "R n"]:
+        """Who is misclassified by one of them, or without any."""
+        return self.judged(view, eps).broken
 
 
 class ModelFree(PatchAttack):
