@@ -316,6 +316,9 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "random": Entry(
             "unmix.attacks.directions:RandomDirections", "random directions: the control"
         ),
+        "transfer": Entry(
+            "unmix.attacks.transfer:Transfer", "what fools another run's net at the same points"
+        ),
         "suite-code": Entry(
             "unmix.attacks.coded:CodeSuite",
             "union of attacks on a symmetric net, after or before its adversarial training",

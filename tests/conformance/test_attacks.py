@@ -23,8 +23,8 @@ from unmix.experiment import Run
 from unmix.nets.constructed import FeatureAveraging, FeatureDecoupling, NonRobustMultiClass
 
 MEMBERS = {name: catalog.load("attacks", name) for name in catalog.names("attacks")}
-# Closed forms of other data have their own tests.
-ELSEWHERE = {"label-direction"}
+# Closed forms of other data, and what needs a second run, have their own tests.
+ELSEWHERE = {"label-direction", "transfer"}
 ATTACKS = {n: m for n, m in MEMBERS.items() if issubclass(m, Attack) and n not in ELSEWHERE} | {
     "pgd, clean start": lambda: PGD(start="clean"),
 }

@@ -199,10 +199,15 @@ def attack(
 ) -> Attacked:
     """Run attacks on the first held-out points of each seed; `control`s do not join the union."""
     grid = checked(attacks, radii, control)
+    made = held_out(run, threat, grid[-1], points)
+    return carried_out(made, attacks, grid, control, unit=getattr(run.data, "unit", 1.0))
+
+
+def held_out(run: Run, threat: Threat, largest: float, points: int | None) -> list[Problem]:
+    """The first held-out points of each seed, or all."""
     if points is not None and points < 1:
         raise AttackError(f"expected at least one point to attack, got points={points}")
-    made = problems(run, threat, grid[-1], points or run.experiment.samples.test)
-    return carried_out(made, attacks, grid, control, unit=getattr(run.data, "unit", 1.0))
+    return problems(run, threat, largest, points or run.experiment.samples.test)
 
 
 def checked(

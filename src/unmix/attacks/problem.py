@@ -49,6 +49,8 @@ class Problem:
     seed: int
     batch: Batch
     data: Any = None
+    # Another net for the same task, whose perturbations `transfer` takes.
+    lender: Target | None = None
 
     @cached_property
     def judge(self) -> Target:
@@ -207,18 +209,24 @@ class Line:
 
 def problems(run: Run, threat: Threat, largest: float, points: int) -> list[Problem]:
     """The first held-out points of each replica."""
-    net, data, batch = run.experiment.net, run.data, run.fresh(points)
-    if any(not torch.isfinite(p).all() for p in run.params.values()):
-        raise AttackError("the model holds NaN or infinite weights", "see why the run stopped")
+    data, batch = run.data, run.fresh(points)
+    nets = targets(run, tuple(batch.x.shape[2:]))
     threat.check(batch.x)
     made = []
-    for r, seed in enumerate(run.experiment.seeds):
-        params = {name: p[r : r + 1].detach() for name, p in run.params.items()}
-        target = target_of(net.classifier(data, params), tuple(batch.x.shape[2:]))
+    for r, (seed, target) in enumerate(zip(run.experiment.seeds, nets, strict=True)):
         row = replica(batch, r)
         x = row.x[0].flatten(1)
         made.append(Problem(target, x, labels(row.y[0]), threat, largest, seed, row, data))
     return made
+
+
+def targets(run: Run, shape: tuple[int, ...]) -> list[Target]:
+    """The net of each replica, at points of a shape."""
+    if any(not torch.isfinite(p).all() for p in run.params.values()):
+        raise AttackError("the model holds NaN or infinite weights", "see why the run stopped")
+    net, data = run.experiment.net, run.data
+    rows = [{n: p[r : r + 1].detach() for n, p in run.params.items()} for r in range(run.replicas)]
+    return [target_of(net.classifier(data, params), shape) for params in rows]
 
 
 def target_of(classifier: Any, shape: tuple[int, ...]) -> Target:
