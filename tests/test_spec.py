@@ -214,7 +214,14 @@ COARSE = {
     "record.coefficients": ["paper"],
 }
 PATCHES = {"eta": 0.2, "steps": 7, "engine": "reference", "snapshots": [7], **COARSE}
-SCHEDULE = {"growth": 0.1, "b_max": 0.5, "smoothing": 0.2, "smoothing_after": 0.2, "decay": 0.1}
+SCHEDULE = {
+    "growth": 0.1,
+    "b_max": 0.5,
+    "smoothing": 0.2,
+    "smoothing_after": 0.2,
+    "decay": 0.1,
+    "cubic": "l3",
+}
 NOISY = {
     "eta": 0.1,
     "steps": 7,

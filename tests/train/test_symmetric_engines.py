@@ -28,6 +28,7 @@ SCHEDULES = {
     "smooth": Schedule(b_max=0.3, growth=3.0, decay=0.01),
     "hard": Schedule(b_max=0.3, growth=3.0, decay=0.01, smoothing=0.0, smoothing_after=0.0),
     "wide noise": Schedule(growth=0.0, smoothing_after=0.5, decay=0.01),
+    "printed cubes": Schedule(b_max=0.3, growth=3.0, decay=0.01, cubic="l3"),
     "no decay": Schedule(b_max=0.3, growth=3.0),
 }
 

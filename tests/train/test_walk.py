@@ -96,6 +96,19 @@ def test_both_algorithms_equal_autograd_in_input_space(
     torch.testing.assert_close(done.params["sigma"], sigma * done.params["b"])
 
 
+@pytest.mark.parametrize("basis", ["identity", "haar"])
+def test_the_printed_cubic_term_is_that_of_input_space(basis: str) -> None:
+    clean = CLEAN.override("schedule.cubic=l3", "schedule.decay=0.1")
+    e = experiment(clean, basis=basis)
+    done, wanted = run(e), by_hand(e, clean)
+    torch.testing.assert_close(done.params["w"], wanted["w"], rtol=1e-4, atol=1e-6)
+    other = run(e.override("train.schedule.cubic=l2")).params["w"]
+    assert (done.params["w"] - other).norm() > 1e-3 * other.norm()
+    w = wanted["w"]
+    reg = w.square().sum((1, 2)) / 2 + w.abs().pow(3).sum((1, 2)) / 3
+    torch.testing.assert_close(done.trace.columns["penalty"][:, -1], 0.1 * reg, rtol=1e-4, atol=0)
+
+
 def test_clean_training_is_the_beginning_of_adversarial_training() -> None:
     clean = run(small_purified().override("train.steps=0"))
     both = run(small_purified())

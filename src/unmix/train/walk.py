@@ -130,7 +130,8 @@ class Walk:
             self.data.dictionary((self.seed,), w.dtype).to(w.device) if turned else None
         )
         u = w if self.dictionary is None else w @ self.dictionary
-        self.engine = SymmetricGemm({"w": u, "b": start.params["b"][r : r + 1]}, plan.schedule)
+        params = {"w": u, "b": start.params["b"][r : r + 1]}
+        self.engine = SymmetricGemm(params, plan.schedule, dictionary=self.dictionary)
         self.supply = Supply(plan, self.data, self.seed, start.batch.points, w)
         labels = self.data.label_vector((self.seed,), w.dtype).to(w.device)
         self.scene = Scene(self.engine, labels, self.dictionary, (self.seed,), "")
@@ -142,7 +143,7 @@ class Walk:
 
     def look(self) -> None:
         """Record a row; a dead or broken net stops."""
-        row = self.watch.row(self.engine.schedule.decay)
+        row = self.watch.row()
         self.rows.append(torch.tensor(row, dtype=torch.float64))
         values = dict(zip(COLUMNS, row, strict=True))
         begun = self.plan.attacked_from

@@ -59,18 +59,18 @@ class Watch:
     norm: Norm
     radius: float
 
-    def row(self, decay: float) -> list[float]:
+    def row(self) -> list[float]:
         """Values of COLUMNS, now."""
         engine = self.scene.learner
         assert isinstance(engine, SymmetricGemm)
-        q = self.y * engine.outputs(self.x)
+        schedule, q = engine.schedule, self.y * engine.outputs(self.x)
         gradient = engine.input_gradient(self.x)
         zeroed = (torch.linalg.vector_norm(gradient, dim=-1) < LEAST).double().mean()
         activity = engine.activity(self.x)
         alive = activity >= ALIVE
         values = [
             losses(q.unsqueeze(-1), torch.ones_like(q)).mean(),
-            decay * regulariser(engine.w).sum(),
+            schedule.decay * regulariser(self.scene.to_input(engine.w), schedule.cubic).sum(),
             _right(q),
             self._after(Universal(norm=self.norm)),
             self._after(FGM(norm=self.norm)),

@@ -11,7 +11,9 @@ and for sigma = 0, the hard net, G_i = 1[|s_i| >= b]. A step is
 
     w_i <- w_i - eta (-mean y sigmoid(-y f) G_i x + lambda (1 + |w_i|) w_i),    then b grows.
 
-lambda sum |w|^2/2 + |w|^3/3 is the regulariser, with the l2 norm as in the paper's own gradient.
+lambda sum |w|^2/2 + |w|^3/3 is the regulariser, with the l2 norm as in the paper's own gradient
+(section 4, footnote 6). Its text prints |w|_3^3/3, which is `cubic = "l3"`: the gradient of
+that is lambda (1 + |w_ij|) w_ij for the coordinates j of the input, so it turns with no basis.
 With rho given [R n m], a step is that of Alg. 1 to the letter. Common interface of both classes:
 
     step(x, y, eta, rho=None)     x [R n d] or SparseRows, y [R n]; the points may be new each time
@@ -22,6 +24,7 @@ With rho given [R n m], a step is that of Alg. 1 to the letter. Common interface
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -44,6 +47,9 @@ DENSE = 0.05
 PART = 2**15
 
 
+Cubic = Literal["l2", "l3"]
+
+
 class Schedule(Spec):
     """How the bias grows and the noise follows it, and the regulariser's weight."""
 
@@ -52,6 +58,7 @@ class Schedule(Spec):
     smoothing: float = Field(0.15, ge=0, description="sigma_rho / b while b grows")
     smoothing_after: float = Field(0.10, ge=0, description="sigma_rho / b once b stands still")
     decay: float = Field(0.0, ge=0, description="lambda")
+    cubic: Cubic = Field("l2", description="norm of the cubic term: of the gradient, or as printed")
 
     def grown(self, b: Float[Tensor, " R"], eta: float, d: int) -> Float[Tensor, " R"]:
         """b after a step; a bias above b_max stays where it is."""
@@ -81,7 +88,8 @@ class SymmetricReference:
         w = self.w.clone().requires_grad_()
         outputs = self._outputs(dense(x), w, rho).unsqueeze(-1)
         loss = losses(outputs, y).mean(1).sum()
-        (g,) = torch.autograd.grad(loss + self.schedule.decay * regulariser(w).sum(), w)
+        penalty = self.schedule.decay * regulariser(w, self.schedule.cubic).sum()
+        (g,) = torch.autograd.grad(loss + penalty, w)
         self.w = self.w - eta * g
         self.b = self.schedule.grown(self.b, eta, w.shape[-1])
 
@@ -129,12 +137,19 @@ class SymmetricGemm:
     A branch with u < -reach sigma counts as zero; what that leaves out of R is below
     sigma phi(reach) / reach^2. With b > reach sigma the second branch is such everywhere, and only
     the entries with |s| > b - reach sigma are looked at, some per cent of all. `reach = 9` is exact
-    to the last digit of float64.
+    to the last digit of float64. `dictionary` is the basis in which `w` is given (None: that of the
+    input).
     """
 
-    def __init__(self, params: Params, schedule: Schedule, reach: float = 5.0) -> None:
+    def __init__(
+        self,
+        params: Params,
+        schedule: Schedule,
+        reach: float = 5.0,
+        dictionary: Float[Tensor, "R d d"] | None = None,
+    ) -> None:
         self.schedule, self.w, self.b = schedule, params["w"], params["b"]
-        self.reach = reach
+        self.reach, self.dictionary = reach, dictionary
         self.restore(params)
         self.kernels = ActiveCpu() if self.w.device.type == "cpu" else Active()
 
@@ -153,8 +168,7 @@ class SymmetricGemm:
             point, neuron, value, slope = self._entries(points, r, rho)
             f = self.kernels.sums(y.shape[1], point, value)
             pull = torch.sigmoid(-y[r] * f).mul_(y[r]).mul_(eta / len(f))
-            shrink = torch.linalg.vector_norm(w, dim=1, keepdim=True).add_(1)
-            w.mul_(shrink.mul_(-eta * self.schedule.decay).add_(1))
+            self._shrink(w, r, eta * self.schedule.decay)
             self._add(w, points, point, neuron, self.kernels.weigh(slope, pull, point))
         self.b = self.schedule.grown(self.b, eta, self.w.shape[-1])
 
@@ -184,7 +198,9 @@ class SymmetricGemm:
         """Replica r alone."""
         if len(self.w) == 1:
             return self
-        return SymmetricGemm({"w": self.w[[r]], "b": self.b[[r]]}, self.schedule, self.reach)
+        matrix = None if self.dictionary is None else self.dictionary[[r]]
+        params = {"w": self.w[[r]], "b": self.b[[r]]}
+        return SymmetricGemm(params, self.schedule, self.reach, matrix)
 
     def activity(self, x: Points) -> Float[Tensor, "R m"]:
         """Share of the points with |<w_i, x>| >= b, for each neuron."""
@@ -216,6 +232,18 @@ class SymmetricGemm:
     def restore(self, state: Params) -> None:
         self.w = state["w"].detach().clone(memory_format=torch.contiguous_format)
         self.b = state["b"].detach().double().clone()
+
+    def _shrink(self, w: Float[Tensor, "m d"], r: int, amount: float) -> None:
+        """w -= amount (gradient of Reg)."""
+        if self.schedule.cubic == "l2":
+            shrink = torch.linalg.vector_norm(w, dim=1, keepdim=True).add_(1)
+            w.mul_(shrink.mul_(-amount).add_(1))
+        elif self.dictionary is None:
+            w.mul_(w.abs().add_(1).mul_(-amount).add_(1))
+        else:
+            m = self.dictionary[r]
+            v = w @ m.T
+            w.mul_(1 - amount).sub_((v.abs() * v) @ m, alpha=amount)
 
     def _entries(
         self, x: Float[Tensor, "n d"] | SparseRows, r: int, rho: Tensor | None
@@ -255,10 +283,11 @@ class SymmetricGemm:
             self.kernels.dense_scatter(w, x, neuron, point, value)
 
 
-def regulariser(w: Float[Tensor, "R m d"]) -> Float[Tensor, "R m"]:
-    """Reg(w_i) = |w_i|^2/2 + |w_i|^3/3."""
+def regulariser(w: Float[Tensor, "R m d"], cubic: Cubic) -> Float[Tensor, "R m"]:
+    """Reg(w_i) = |w_i|^2/2 + |w_i|_q^3/3 of weights in input space, q = 2 or 3."""
     squares = (w * w).sum(-1)
-    return squares / 2 + squares**1.5 / 3
+    cubes = squares**1.5 if cubic == "l2" else w.abs().pow(3).sum(-1)
+    return squares / 2 + cubes / 3
 
 
 def _smoothed(s: Tensor, b: float, sigma: float, reach: float) -> tuple[Tensor, Tensor]:
