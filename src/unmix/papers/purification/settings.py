@@ -5,7 +5,7 @@ close to sqrt(d), stands for the limit. Each rung is one training, Algorithm 1 a
 `clean-d*` attacks the weights between the two, `purified-d*` the last ones.
 
 The paper's constants do not work as printed at these sizes, so each has a value here, and the
-literal ones are run beside (`literal-lambda`): lambda = 0.01/d for logloglog(d)/d, b up to
+literal ones are run beside (`literal-*`): lambda = 0.01/d for logloglog(d)/d, b up to
 0.5/sqrt(k) for k^-0.5001, sigma_rho = 0.15 b and then 0.1 b, m = 8 d or 12 d for d^(1+c0).
 """
 
@@ -124,15 +124,15 @@ def _controls(size: Size) -> dict[str, Setting]:
     _, after = _plans(size)
     base = _experiment(d, size, purification(d, size))
     noise = purification(d, size).override(f"attack={Noise().to_json()}")
-    literal = math.log(math.log(math.log(d))) / d
+    decay = math.log(math.log(math.log(d))) / d
+    literal = _experiment(d, size, clean(d, size).override(f"schedule.decay={decay}"))
     return {
         "side-clean": Setting(base, attack=_plans(size)[0]),
         "side": Setting(base, attack=after),
         "noise": Setting(_experiment(d, size, noise), attack=after),
         "longer": Setting(base.with_("train.tau=0.0"), attack=after),
-        "literal-lambda": Setting(
-            _experiment(d, size, clean(d, size).override(f"schedule.decay={literal}"))
-        ),
+        "literal-lambda": Setting(literal),
+        "literal-cubic": Setting(literal.with_("train.schedule.cubic=l3")),
     }
 
 

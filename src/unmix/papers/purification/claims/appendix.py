@@ -209,6 +209,16 @@ CLAIMS = (
         reading="the literal constant; all other settings use 0.01/d",
     ),
     claim(
+        "literal-cubic",
+        "and so it does with the cubic term |w|_3^3/3, as printed",
+        "section 4.1, Thm 5.1 (b)",
+        "law",
+        within(low=0.95),
+        "training:final_accuracy",
+        "literal-cubic",
+        reading="the literal constant and the printed l3 norm; the gradient has the l2 norm",
+    ),
+    claim(
         "no-warm-up",
         "Adversarial training from random weights fails if the radius is there at once",
         "section 4.2, Table 1",
