@@ -309,6 +309,9 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.attacks.gradient:PGD",
             "projected gradient steps on the margin from closed forms and random points",
         ),
+        "pgd-targeted": Entry(
+            "unmix.attacks.gradient:TargetedPGD", "the same towards each other label in turn"
+        ),
         "square": Entry(
             "unmix.attacks.blackbox:Square", "random blocks of coordinates, no gradient at all"
         ),

@@ -46,7 +46,7 @@ SHARES = (0.25, 0.75, 1.5)
 def make(name: str) -> Attack:
     """The attack at a size for tests."""
     sizes = {"pgd": {"steps": 10, "restarts": 3}, "min-norm": {"steps": 8, "hops": 1}}
-    sizes |= {"apgd": sizes["pgd"], "square": {"queries": 40}}
+    sizes |= {"apgd": sizes["pgd"], "pgd-targeted": sizes["pgd"], "square": {"queries": 40}}
     small = sizes.get(name, {})
     return ATTACKS[name](**small)
 

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from unmix.attacks.base import Attack, Found, scattered
 from unmix.attacks.frame import Frame, Moves
-from unmix.attacks.objectives import Loss, fooled, objective
+from unmix.attacks.objectives import Loss, Objective, fooled, objective
 from unmix.attacks.problem import Problem
 from unmix.attacks.starts import Starts, shortest, y_of
 
@@ -83,12 +83,24 @@ class Descent(Attack):
             live, eps = self._live(problem, starts, grid[first : first + together], found)
             if not len(eps):
                 continue
-            hit, where = self.descend(problem, frame, live.times(eps), eps)
-            done = shortest(problem, frame, where.take(hit))
+            moves, reached = live.times(eps), []
+            for turn in self.turns(problem):
+                hit, where = self.descend(problem, frame, moves, eps, turn)
+                reached.append(where.take(hit))
+            done = shortest(problem, frame, Moves.joined(reached))
             best = best.replaced(row[done.point], done)
             found[done.point] = True
         done = best.take(found[best.point])
         return scattered(problem, done.point, frame.lift(done))
+
+    def turns(self, problem: Problem) -> range:
+        """Descents from each start; that of turn t > 0 aims at label (y + t) mod C."""
+        return range(1)
+
+    def lowered(self, problem: Problem, moves: Moves, turn: int) -> Objective:
+        """What the descent of a turn lowers."""
+        y = y_of(problem, moves)
+        return objective(self.loss, y, (y + turn) % problem.clean.shape[1] if turn else None)
 
     def _live(
         self, problem: Problem, starts: Moves, radii: Sequence[float], found: Tensor
@@ -108,7 +120,7 @@ class Descent(Attack):
 
     @abstractmethod
     def descend(
-        self, problem: Problem, frame: Frame, moves: Moves, eps: Tensor
+        self, problem: Problem, frame: Frame, moves: Moves, eps: Tensor, turn: int
     ) -> tuple[Tensor, Moves]:
         """Which rows were fooled within their radius, and where."""
 
@@ -119,14 +131,13 @@ class PGD(Descent):
     kind: Literal["pgd"] = "pgd"
 
     def descend(
-        self, problem: Problem, frame: Frame, moves: Moves, eps: Tensor
+        self, problem: Problem, frame: Frame, moves: Moves, eps: Tensor, turn: int
     ) -> tuple[Tensor, Moves]:
         hit = torch.zeros(len(eps), dtype=torch.bool)
         where, live = moves, torch.arange(len(eps))
         for step in range(self.steps + 1):
-            y = y_of(problem, moves)
-            scores, _, slopes = frame.pull(moves, objective(self.loss, y))
-            new = fooled(scores, y)
+            scores, _, slopes = frame.pull(moves, self.lowered(problem, moves, turn))
+            new = fooled(scores, y_of(problem, moves))
             if new.any():
                 where = where.replaced(live[new], moves.take(new))
                 hit[live[new]] = True
@@ -136,6 +147,19 @@ class PGD(Descent):
             radius = eps[live]
             moves = frame.step(moves, slopes, (2.5 / self.steps) * radius, radius)
         return hit, where
+
+
+class TargetedPGD(PGD):
+    """PGD towards each other label in turn: lowers s_y - s_r for one r at a time.
+
+    The best rival at a point may be one that is never reached, while another is.
+    """
+
+    kind: Literal["pgd-targeted"] = "pgd-targeted"  # type: ignore[assignment]
+    loss: Literal["margin"] = "margin"
+
+    def turns(self, problem: Problem) -> range:
+        return range(1, problem.clean.shape[1])
 
 
 class APGD(Descent):
@@ -150,10 +174,10 @@ class APGD(Descent):
     restarts: int = Field(2, ge=0, description="starts beside the clean point")
 
     def descend(
-        self, problem: Problem, frame: Frame, moves: Moves, eps: Tensor
+        self, problem: Problem, frame: Frame, moves: Moves, eps: Tensor, turn: int
     ) -> tuple[Tensor, Moves]:
         y, checkpoints = y_of(problem, moves), _checkpoints(self.steps)
-        lowered = objective(self.loss, y)
+        lowered = self.lowered(problem, moves, turn)
         scores, value, slopes = frame.pull(moves, lowered)
         hit, where = fooled(scores, y), moves
         before, best, low, best_slopes = moves, moves, value, slopes
