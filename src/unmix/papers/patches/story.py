@@ -8,7 +8,8 @@ STORY = (
         "What is frequent beats what is strong",
         "Each point holds one strong feature of its class and many weak ones that a small "
         "perturbation can swap. Standard training takes the many. Trained on perturbed points, "
-        "the same net learns the weak ones first, drops them, and turns to the strong one.",
+        "the same net stops at a little of the weak ones and turns to the strong one. Against all "
+        "perturbations of the paper's size neither is robust: there, no net can be.",
         "3-nearest",
     ),
 )

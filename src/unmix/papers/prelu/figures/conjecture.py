@@ -124,7 +124,7 @@ def _matrices(evidence: Evidence, settings: dict[int, str], how: str) -> Drawing
     with style.canvas(8.0, 2.9) as canvas:
         panels = canvas.subplots(1, 2)
         for axes, (p, setting) in zip(panels, settings.items(), strict=True):
-            matrix, names = _ordered(evidence, setting, 300 if p == 1 else 20)
+            matrix, names = _ordered(evidence, setting, 150 if p == 1 else 20)
             mesh = style.cosine_matrix(axes, matrix, digits=0)
             mesh.set_linewidth(0.0 if p == 1 else 0.4)
             axes.set(aspect="auto", xticks=[], title=f"p = {p}", xlabel="neurons")

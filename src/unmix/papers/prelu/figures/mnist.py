@@ -16,7 +16,7 @@ from unmix.papers.prelu.measures import mnist as measures
 Table = dict[str, list[Any]]
 
 COLORS = dict(zip(POWERS, (style.RED, style.ORANGE, style.GREEN, style.BLUE), strict=True))
-SHOWN = 60
+SHOWN = 30
 LABELS = {"clean": "clean accuracy", "linf": "robust, $\\ell_\\infty$", "l2": "robust, $\\ell_2$",
           "l1": "robust, $\\ell_1$"}  # fmt: skip
 
