@@ -20,7 +20,8 @@ from unmix.probes.base import probe
 from unmix.probes.coded import Coded
 from unmix.probes.lasso import lasso_path
 from unmix.probes.tickets import C2
-from unmix.train.engines.symmetric import SymmetricGemm, SymmetricReference
+from unmix.train.engines.symmetric import SymmetricGemm
+from unmix.train.engines.symmetric_reference import SymmetricReference
 
 
 def test_activity_and_response_are_means_over_points() -> None:

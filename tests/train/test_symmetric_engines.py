@@ -20,7 +20,8 @@ from unmix.data.sparse_rows import SparseRows
 from unmix.train.engines import active_cpu, symmetric
 from unmix.train.engines.active import Active
 from unmix.train.engines.active_cpu import ActiveCpu
-from unmix.train.engines.symmetric import Schedule, SymmetricGemm, SymmetricReference
+from unmix.train.engines.symmetric import Schedule, SymmetricGemm
+from unmix.train.engines.symmetric_reference import SymmetricReference
 
 CODE = SparseCode(d=20, k=4.0)
 ETA, M, B = 0.3, 40, 30

@@ -15,7 +15,8 @@ from unmix.nets.two_layer import TwoLayer
 from unmix.perturbations.base import steepest
 from unmix.streams import normals
 from unmix.train.base import Checkpoint, Hooks, Record
-from unmix.train.engines.symmetric import Schedule, SymmetricReference
+from unmix.train.engines.symmetric import Schedule
+from unmix.train.engines.symmetric_reference import SymmetricReference
 from unmix.train.noisy_descent import NoisyDescent
 from unmix.train.purification import Purification
 from unmix.train.walk import Phase
