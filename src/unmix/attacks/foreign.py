@@ -110,7 +110,10 @@ class ModuleTarget(AutogradTarget):
 
 
 def module_target(module: nn.Module, shape: tuple[int, ...]) -> Target:
-    """By hand where the module is plainly a two-layer ReLU net, by autograd otherwise."""
+    """By hand where the module is plainly a two-layer ReLU net, by autograd otherwise.
+
+    Searches keep their points on the CPU. A module is asked where it is; weights are copied.
+    """
     layers = list(module.children()) if isinstance(module, nn.Sequential) else []
     if layers and isinstance(layers[0], nn.Flatten):
         layers = layers[1:]
@@ -122,10 +125,10 @@ def module_target(module: nn.Module, shape: tuple[int, ...]) -> Target:
             return whole
     if any(m._forward_hooks or m._forward_pre_hooks for m in module.modules()):
         return whole
-    w = first.weight.detach()
-    b = w.new_zeros(len(w)) if first.bias is None else first.bias.detach()
-    bias = None if last.bias is None else last.bias.detach()
-    return FormTarget(w, b, Head(last.weight.detach().T, Relu(slope_at_zero=0), bias=bias))
+    w = first.weight.detach().cpu()
+    b = w.new_zeros(len(w)) if first.bias is None else first.bias.detach().cpu()
+    bias = None if last.bias is None else last.bias.detach().cpu()
+    return FormTarget(w, b, Head(last.weight.detach().cpu().T, Relu(slope_at_zero=0), bias=bias))
 
 
 def _state(module: nn.Module) -> list[Tensor]:

@@ -253,10 +253,11 @@ def module_problem(
         raise AttackError("expected at least one point to attack, got an empty batch")
     threat.check(x)
     target = module_target(module, tuple(x.shape[1:]))
+    x, y = x.detach().cpu(), y.cpu()
     if y.is_floating_point() or bool((y < 0).any()):
         y = torch.where(y > 0, 1.0, -1.0)
-    batch = Batch(x.detach()[None], y[None], torch.zeros(1, len(y), dtype=torch.int64))
-    flat = x.detach().flatten(1).to(target.dtype)
+    batch = Batch(x[None], y[None], torch.zeros(1, len(y), dtype=torch.int64))
+    flat = x.flatten(1).to(target.dtype)
     problem = Problem(target, flat, labels(batch.y[0]), threat, largest, seed, batch)
     classes = problem.clean.shape[1]
     if int(problem.y.max()) >= classes:
