@@ -110,6 +110,8 @@ def test_fewer_features_than_dimensions_are_attacked_and_probed_where_it_means_s
     # The pure rule and the linear one have their exact radii there, too.
     assert (oracle_radii(run, 200).median(1).values > linear_radii(run, 200).median(1).values).all()
     assert (probe(run, "density")["on_support"] > 0).all()
+    for name in ("sparsity", "mixtures"):
+        assert all(value.isfinite().all() for value in probe(run, name).values.values())
     for name in ("tickets", "growth", "dense-mixture", "purified"):
         with pytest.raises(DataError, match="D=18 features in d=24 dimensions"):
             probe(run, name)

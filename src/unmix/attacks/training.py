@@ -93,5 +93,6 @@ def fooling(
         found = attack.search(problem, [radius])
     length = threat.length(found.delta)
     hit = found.hit & problem.right & (length > 0) & (length <= radius * (1 + HAIR))
-    unit = found.delta / torch.where(hit, length, 1.0).unsqueeze(1)
-    return (radius * unit * hit.unsqueeze(1)).to(x), hit
+    # Not a product with `hit`: what an attack gives up may be infinite.
+    moved = torch.where(hit.unsqueeze(1), radius * found.delta / length.unsqueeze(1), 0.0)
+    return moved.to(x), hit
