@@ -217,14 +217,16 @@ def show(
     ] = "",
     html: Annotated[bool, typer.Option("--html", help="Write a page, and say where.")] = False,
     latex: Annotated[
-        bool, typer.Option("--latex", help="The verdicts for LaTeX, on stdout.")
+        bool, typer.Option("--latex", help="Verdicts and a report's figures, on stdout.")
     ] = False,
     json_: Json = False,
     sql: Annotated[
         str | None,
         typer.Option(metavar="QUERY", help="A SELECT over the tables runs, trace and verdicts."),
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for --html.")] = Path("report"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the report.")] = Path(
+        "report"
+    ),
     runs: RunsFolder = Path("runs"),
 ) -> None:
     """Show a stored run, a paper's verdicts, or an SQL answer."""

@@ -177,11 +177,24 @@ def paper(
     why = f"not in the store: unmix reproduce {source.name}"
     judged = [known.get(c.name) or not_run(c, c.why_not or why) for c in source.claims]
     if latex:
-        terminal.line(tex.document([tex.verdict_table(source, judged)]))
+        drawn = tex.figures_tex(_plates(source, out))
+        terminal.line(tex.document([tex.verdict_table(source, judged), drawn]))
     elif html:
         terminal.line(str(page.write(out, [page.Section(source, judged)])))
     else:
         verdicts(source, judged, as_json)
+
+
+def _plates(source: Paper, report: Path) -> list[tex.Plate]:
+    """The paper's figures that a report in this folder holds."""
+    at = {
+        figure: report / "figures" / source.name / f"{figure.name}.pdf" for figure in source.figures
+    }
+    return [
+        tex.Plate(path.as_posix(), f"{source.name}-{figure.name}", figure.title)
+        for figure, path in at.items()
+        if path.is_file()
+    ]
 
 
 def query(store: Store, sql: str, as_json: bool) -> None:

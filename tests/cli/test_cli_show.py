@@ -109,6 +109,16 @@ def test_a_run_has_a_page_and_a_table_of_its_own_claims(unmix, folder: Path, tmp
     assert table.count(r"\textbf{supported}: why not") == table.count(r"\addlinespace") == 1
 
 
+def test_the_latex_holds_the_figures_of_a_report(unmix, tmp_path: Path) -> None:
+    assert "includegraphics" not in unmix("show", "averaging", "--latex").out
+    there = tmp_path / "report/figures/averaging"
+    there.mkdir(parents=True)
+    (there / "2a.pdf").write_bytes(b"%PDF-1.5")
+    told = unmix("show", "averaging", "--latex").out
+    assert told.count(r"\includegraphics") == 1
+    assert r"{\detokenize{report/figures/averaging/2a.pdf}}" in told
+
+
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 @pytest.mark.usefixtures("runs")
 def test_the_latex_compiles(unmix, tmp_path: Path) -> None:
