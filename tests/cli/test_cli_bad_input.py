@@ -176,7 +176,7 @@ COMMANDS = [
     ("list papers data", "unexpected extra argument"),
     ("frobnicate", "No such command 'frobnicate'"),
     ("run", "Missing argument 'SPEC'"),
-    ("reproduce", "Missing argument 'PAPER'"),
+    ("reproduce", "expected the name of a paper or --all"),
     ("reproduce averging", "did you mean 'averaging'?"),
     ("reproduce averaging thm-4.5.9", "did you mean 'thm-4.5.1'"),
     ("reproduce averaging zzz", "averaging has no claim or figure 'zzz'"),

@@ -21,7 +21,7 @@ CHEAP = PAPER.claim("thm-d.1")
 
 def only(monkeypatch, claim: Claim) -> None:
     """Let the paper have this claim and one cheap figure, and nothing else."""
-    nothing = {"predictions": (), "contenders": (), "findings": ()}
+    nothing = {"predictions": (), "contenders": (), "findings": (), "explorer": "", "explored": ()}
     small = replace(PAPER, claims=(claim,), figures=(PAPER.figure("1"),), **nothing)
     monkeypatch.setattr(averaging, "PAPER", small)
     assert catalog.load("papers", "averaging") is small
