@@ -14,6 +14,7 @@ from typing import Literal
 
 Status = Literal["confirmed", "supported", "inconclusive", "refuted", "failed", "not-run"]
 Scale = Literal["paper", "reduced", "any", "none"]
+Kind = Literal["identity", "experiment", "law", "beyond"]
 
 # Fewer replicas than this decide nothing.
 REPLICAS = 5
@@ -61,7 +62,7 @@ class Claim:
     name: str
     statement: str
     source: Source
-    kind: Literal["identity", "experiment", "law", "beyond"]
+    kind: Kind
     interval: Interval = Interval()
     measure: str = ""
     settings: tuple[str, ...] = ()

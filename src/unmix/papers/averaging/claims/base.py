@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from typing import Literal
+from functools import partial
 
-from unmix.claims import Claim, Interval, Source
+from unmix.claims import Interval
+from unmix.papers.writing import write
 
 PAPER = "feature averaging"
 IDENTITY = Interval(high=1e-9)
@@ -18,25 +18,5 @@ FINE_K = ("k-class-k*",)
 BINARY_N = ("binary-n*",)
 FINE_N = ("k-class-n*",)
 
-Kind = Literal["identity", "experiment", "law", "beyond"]
-
-
-def claim(
-    name: str,
-    statement: str,
-    place: str,
-    kind: Kind,
-    interval: Interval,
-    measure: str,
-    *settings: str,
-    reading: str = "",
-) -> Claim:
-    """A claim with its place in the paper and, where the text was corrected, how."""
-    return Claim(
-        name, statement, Source(PAPER, place, reading), kind, interval, measure, tuple(settings)
-    )
-
-
-def within(low: float = -math.inf, high: float = math.inf) -> Interval:
-    """The wanted interval."""
-    return Interval(low, high)
+claim = partial(write, PAPER)
+within = Interval

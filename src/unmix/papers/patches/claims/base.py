@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from typing import Literal
+from functools import partial
 
-from unmix.claims import Claim, Interval, Source
+from unmix.claims import Interval
+from unmix.papers.writing import write
 
 PAPER = "patches"
 IDENTITY = Interval(high=1e-9)
@@ -17,25 +17,5 @@ MEAN = "eta~ of the batch mean, so that a point sees eta~/N = 10"
 FREE = "without noise, one point a class"
 ONE_LOG = "O~(1) is read as at most one factor log d"
 
-Kind = Literal["identity", "experiment", "law", "beyond"]
-
-
-def claim(
-    name: str,
-    statement: str,
-    place: str,
-    kind: Kind,
-    interval: Interval,
-    measure: str,
-    *settings: str,
-    reading: str = "",
-) -> Claim:
-    """A claim with its place in the paper and, where the text was corrected or read, how."""
-    return Claim(
-        name, statement, Source(PAPER, place, reading), kind, interval, measure, tuple(settings)
-    )
-
-
-def within(low: float = -math.inf, high: float = math.inf) -> Interval:
-    """The wanted interval."""
-    return Interval(low, high)
+claim = partial(write, PAPER)
+within = Interval

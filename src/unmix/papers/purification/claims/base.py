@@ -6,10 +6,10 @@ Theta(1) as an exponent within 0.2 of 0: constants that the paper leaves open ar
 
 from __future__ import annotations
 
-import math
-from typing import Literal
+from functools import partial
 
-from unmix.claims import Claim, Interval, Source
+from unmix.claims import Claim, Interval, Kind, Source
+from unmix.papers.writing import write
 
 PAPER = "feature purification"
 FALLS, RISES, FLAT = Interval(high=0.0), Interval(low=0.0), Interval(-0.2, 0.2)
@@ -18,28 +18,10 @@ DEEP = "deep networks on CIFAR-10: not in this half"
 
 CLEAN, PURIFIED = "clean-d*", "purified-d*"
 
-Kind = Literal["identity", "experiment", "law", "beyond"]
-
-
-def claim(
-    name: str,
-    statement: str,
-    place: str,
-    kind: Kind,
-    interval: Interval,
-    measure: str,
-    *settings: str,
-    reading: str = "",
-) -> Claim:
-    """A claim with its place in the paper and, where the text was corrected, how."""
-    return Claim(name, statement, Source(PAPER, place, reading), kind, interval, measure, settings)
+claim = partial(write, PAPER)
+within = Interval
 
 
 def listed(name: str, statement: str, place: str, why_not: str, kind: Kind = "law") -> Claim:
     """A claim that is not measured, with the reason."""
     return Claim(name, statement, Source(PAPER, place), kind, why_not=why_not)
-
-
-def within(low: float = -math.inf, high: float = math.inf) -> Interval:
-    """The wanted interval."""
-    return Interval(low, high)

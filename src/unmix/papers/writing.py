@@ -1,0 +1,20 @@
+"""How the claims of any paper are written down."""
+
+from __future__ import annotations
+
+from unmix.claims import Claim, Interval, Kind, Source
+
+
+def write(
+    paper: str,
+    name: str,
+    statement: str,
+    place: str,
+    kind: Kind,
+    interval: Interval,
+    measure: str,
+    *settings: str,
+    reading: str = "",
+) -> Claim:
+    """A claim with its place in the paper and, where the text was corrected or read, how."""
+    return Claim(name, statement, Source(paper, place, reading), kind, interval, measure, settings)
