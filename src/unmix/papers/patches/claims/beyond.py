@@ -218,12 +218,22 @@ CLAIMS = (
     ),
     claim(
         "time-step",
-        "The fastest growth of B comes earlier with eta~, and weakly so: slope between -1/q and 0",
+        "B saturates earlier with eta~, and weakly so: slope between -1/q and 0",
+        "section 5.2",
+        "beyond",
+        within(-1 / 3, 0.0),
+        "phases:in_step of saturation",
+        "quiet-step*",
+    ),
+    claim(
+        "time-step-peak",
+        "The same for the step at which B grows fastest",
         "section 5.2",
         "beyond",
         within(-1 / 3, 0.0),
         "phases:in_step of peak",
         "quiet-step*",
+        reading="stated after the one for saturation had come out",
     ),
     claim(
         "time-alpha",

@@ -193,10 +193,10 @@ LAWS = (
     ),
     claim(
         "law-p-bar-predicted",
-        "The closed form says so beforehand: p = 8 needs more time than there is (ln of the ratio)",
+        "The closed form says so beforehand: p = 8 needs more time than there is",
         "Conjecture 1",
         "beyond",
-        within(low=0.0),
+        within(low=1.0),
         "dynamics:predicted_share",
         "balanced-p=8",
     ),

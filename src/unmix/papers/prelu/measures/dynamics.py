@@ -80,9 +80,9 @@ def escaped(evidence: Evidence, setting: str) -> Sample:
 
 
 def predicted_share(evidence: Evidence, setting: str) -> Sample:
-    """Logarithm of the predicted escape time over the time there is."""
+    """Predicted escape time over the time there is."""
     run = evidence.run(setting)
-    return evidence.sample(setting, (_predicted_escape(run) / run.experiment.train.time).log())
+    return evidence.sample(setting, _predicted_escape(run) / run.experiment.train.time)
 
 
 def same_contributions(evidence: Evidence, sgd: str, flow: str) -> Sample:
