@@ -143,7 +143,7 @@ class PowerTop(Top):
         if self.p == 1:
             return extras["v"].unsqueeze(1) @ work
         work.div_(_safe(norms).unsqueeze(-1))
-        return (extras["v"] * norms).unsqueeze(1) @ _power(work, self.p)
+        return (extras["v"] * norms).unsqueeze(1) @ power(work, self.p)
 
     def pull(
         self,
@@ -160,7 +160,7 @@ class PowerTop(Top):
             torch.mul(v.unsqueeze(-1), slopes, out=work)
             torch.ops.aten.threshold_backward.grad_input(work, z, 0.0, grad_input=work)
             return Pull(work, None, moves)
-        steep = _power(work, self.p - 1)
+        steep = power(work, self.p - 1)
         total = (torch.mul(steep, work, out=work) @ column)[..., 0]
         torch.mul(steep, slopes, out=work).mul_((self.p * v).unsqueeze(-1))
         shrink = -(self.p - 1) * v * total / _safe(norms)
@@ -172,7 +172,7 @@ def _safe(norms: Tensor) -> Tensor:
     return norms.clamp_min(torch.finfo(norms.dtype).tiny)
 
 
-def _power(c: Tensor, p: float) -> Tensor:
+def power(c: Tensor, p: float) -> Tensor:
     """c^p into new memory; small whole powers by products, which are several times faster."""
     if p not in (1.0, 2.0, 3.0, 4.0):
         return c**p

@@ -88,6 +88,24 @@ class Trace:
             if column.shape != (len(self.stops), len(self.steps)):
                 raise DataError(f"trace column {name!r} has shape {tuple(column.shape)}")
 
+    @classmethod
+    def of_rows(
+        cls,
+        steps: tuple[int, ...],
+        names: Sequence[str],
+        rows: Sequence[Float[Tensor, "R columns"]],
+        stops: Sequence[Stop | None],
+        final: dict[str, Tensor],
+    ) -> Trace:
+        """One row a recorded step; a set of replicas that stopped early keeps its last row.
+
+        A replica without a stop has done all its steps.
+        """
+        table = torch.stack([*rows, *[rows[-1]] * (len(steps) - len(rows))], 1)
+        columns = {name: table[..., i] for i, name in enumerate(names)}
+        ended = tuple(stop or Stop("steps", steps[-1]) for stop in stops)
+        return cls(steps, columns, ended, final)
+
     def every(self, first: int, step: int) -> Trace:
         """The replicas first, first + step, ...: those of one experiment of a pack."""
         columns = {name: column[first::step].clone() for name, column in self.columns.items()}

@@ -276,12 +276,8 @@ class Descent:
         return Checkpoint(step, tensors, list(self.stops))
 
     def _trace(self) -> Trace:
-        # A replica set that stopped early keeps its last row, so every column has T rows.
-        rows = self.rows + [self.rows[-1]] * (len(self.steps) - len(self.rows))
-        table = torch.stack(rows, 1)
-        columns = {name: table[..., i] for i, name in enumerate(COLUMNS)}
-        stops = tuple(stop or Stop("steps", self.last) for stop in self.stops)
-        return Trace(self.steps, columns, stops, self.coefficients.sums)
+        sums = self.coefficients.sums
+        return Trace.of_rows(self.steps, COLUMNS, self.rows, self.stops, sums)
 
 
 def _calm(loss: Loss) -> float:

@@ -149,12 +149,7 @@ class PatchTrainer:
         return Checkpoint(step, tensors, list(self.stops))
 
     def _trace(self) -> Trace:
-        # Replicas that all stopped early keep their last row, so every column has T rows.
-        rows = self.rows + [self.rows[-1]] * (len(self.steps) - len(self.rows))
-        table = torch.stack(rows, 1)
-        columns = {name: table[..., i] for i, name in enumerate(columns_of(self.k))}
-        stops = tuple(stop or Stop("steps", self.train.steps) for stop in self.stops)
-        return Trace(self.steps, columns, stops, self.kept)
+        return Trace.of_rows(self.steps, columns_of(self.k), self.rows, self.stops, self.kept)
 
 
 def columns_of(k: int) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from unmix.nets.base import Params
 from unmix.nets.prelu_classes import PowerClassifier
+from unmix.nets.tops import power
 
 # Rows of points whose features are held at once.
 BLOCK = 5000
@@ -39,16 +40,6 @@ class Points:
 
     def __len__(self) -> int:
         return len(self.y)
-
-
-def power(c: Tensor, p: float) -> Tensor:
-    """c^p into new memory; whole powers by products, which are several times faster."""
-    if p not in (1.0, 2.0, 3.0, 4.0):
-        return c**p
-    out = c.clone()
-    for _ in range(int(p) - 1):
-        out.mul_(c)
-    return out
 
 
 class Steps:

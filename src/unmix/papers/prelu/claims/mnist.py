@@ -267,7 +267,7 @@ CLAIMS = (
         "fig-4-caltech256",
         "Caltech256 features of a ResNet152, ten superclasses: accuracy, robustness grow with p",
         "Fig 4",
-        "experiment",
         "needs the 30 607 images of Caltech256 and torchvision's ResNet152 weights",
+        "experiment",
     ),
 )

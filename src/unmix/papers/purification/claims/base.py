@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from unmix.claims import Claim, Interval, Kind, Source
-from unmix.papers.writing import write
+from unmix.claims import Interval
+from unmix.papers.writing import not_measured, write
 
 PAPER = "feature purification"
 FALLS, RISES, FLAT = Interval(high=0.0), Interval(low=0.0), Interval(-0.2, 0.2)
@@ -18,10 +18,5 @@ DEEP = "deep networks on CIFAR-10: not in this half"
 
 CLEAN, PURIFIED = "clean-d*", "purified-d*"
 
-claim = partial(write, PAPER)
+claim, listed = partial(write, PAPER), partial(not_measured, PAPER)
 within = Interval
-
-
-def listed(name: str, statement: str, place: str, why_not: str, kind: Kind = "law") -> Claim:
-    """A claim that is not measured, with the reason."""
-    return Claim(name, statement, Source(PAPER, place), kind, why_not=why_not)
