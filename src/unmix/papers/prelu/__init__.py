@@ -26,6 +26,7 @@ ALPHAS = ("0.01", "0.05", "0.2", "0.3")
 NOISE = tuple(
     s for p in (1, 3) for s in (f"mean-p={p}", *(f"noise-p={p},alpha={a}" for a in ALPHAS))
 )
+MORE_NOISE = tuple(f"K20-p={p},alpha={a}" for p in (1, 3) for a in ("0.01", "0.3"))
 CLOSED = tuple(f"{f}-K{k},alpha={a}" for f in ("F", "F3") for k in (10, 20) for a in ("0.1", "3"))
 PREDICTED = (
     "balanced-p=3",
@@ -47,7 +48,7 @@ FIGURES = (
         "5a",
         "Distance with twenty subclasses",
         "more_distances",
-        (*MORE, "mean-p=1", "mean-p=3"),
+        (*MORE, *MORE_NOISE, *NOISE),
     ),
     FigureEntry("5b", "Contributions with twenty subclasses", "more_contributions", MORE),
     FigureEntry("5c", "Cosines with twenty subclasses (5c, 5d)", "more_matrices", MORE),

@@ -40,6 +40,8 @@ ALPHAS = {
     "quick": (0.01, 0.05, 0.2, 0.3),
     "paper": tuple(sorted({*np.linspace(0.01, 0.3, 15).round(4).tolist(), 0.05, 0.2})),
 }
+# Those of Fig 5a, beside 0.1.
+MORE_ALPHAS = {"quick": (0.01, 0.3), "paper": tuple(a for a in ALPHAS["paper"] if a != 0.1)}
 # Powers of the ladders, at the two starts; 1 and 3 are the paper's.
 GAUSSIAN = (1, 3, 4, 6)
 BALANCED = {"quick": (3, 6, 8), "paper": (3, 4, 5, 6, 8)}
@@ -92,6 +94,8 @@ def _trained(size: Size) -> dict[str, Setting]:
         table[f"flow-p={p}"] = Setting(_experiment(data, net, flow, shape["n"]))
         more = _experiment(mixture(20, 8, shape["d"]), net, ReducedFlow(time=TIME), shape["n"])
         table[f"K20-p={p}"] = Setting(more, plan(size))
+        for alpha in MORE_ALPHAS[size]:
+            table[f"K20-p={p},alpha={alpha:g}"] = Setting(more.with_(f"data.sigma={alpha}"))
     return table
 
 
