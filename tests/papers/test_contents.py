@@ -94,6 +94,43 @@ def test_items_are_distinct_and_restate_others_that_are_measured(paper: Paper) -
             assert any(same.named_in(claim.source.place) for claim in paper.claims) or same.restates
 
 
+# How far the texts count: statements by section, and by kind where a number has no section.
+LAST = {
+    "averaging": "3 3, 4 8, 5 6, A 15, B 27, C 26, D 4, fig 10, slides 1 1, slides 2 6, "
+    "slides assumption 3, slides thm 5, slides lemma 12",
+    "prelu": "prop 1, thm 3, remark 2, conj 1, lemma 6, fig 7, table 1, alg 1",
+    "patches": "2 5, 3 2, 4 4, 5 2, A 2, B 3, C 2, D 28, E 11, fig 5, table 2",
+    "purification": "2 2, 4 3, 5 7, 8 2, A 2, B 3, C 22, D 8, E 3, F 17, G 8, H 4, fig 13, "
+    "table 1, alg 2",
+}
+# Equations and sections are listed where a claim speaks of them; the slides keep the paper's
+# numbers of figures.
+UNCOUNTED = ("eq", "section", "slides fig")
+
+
+def counted(paper: Paper) -> dict[str, set[int]]:
+    """The numbers that the contents list of each counter."""
+    found: dict[str, set[int]] = {}
+    for item in paper.contents:
+        (place,) = mentions(item.place)
+        named, _, number = place.rpartition(" ")
+        section, _, last = number.rpartition(".")
+        source = "slides " if named.startswith("slides ") else ""
+        if named not in UNCOUNTED:
+            found.setdefault(source + section if section else named, set()).add(int(last))
+    return found
+
+
+@paper_
+def test_every_number_of_a_text_is_listed(paper: Paper) -> None:
+    ends = dict(end.rsplit(" ", 1) for end in LAST[paper.name].split(", "))
+    every = {counter: set(range(1, int(last) + 1)) for counter, last in ends.items()}
+    found = counted(paper)
+    assert found.keys() == every.keys()
+    for counter, numbers in every.items():
+        assert found[counter] == numbers, counter
+
+
 @paper_
 def test_a_finding_names_claims_that_are_there(paper: Paper) -> None:
     for finding in paper.findings:

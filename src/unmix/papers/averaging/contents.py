@@ -2,7 +2,15 @@
 
 from unmix.papers.contents import Item
 
+DEFINED = "a definition, which the code takes over"
+SAMPLED = "what the sampler does by construction; its moments are tested"
+WORDS = "a discussion in words"
+
 MAIN = (
+    Item("Def 3.1", "definition", "Multi-cluster data", why_not=DEFINED),
+    Item("Assumption 3.2", "assumption", "Orthogonal features of one length", why_not=SAMPLED),
+    Item("Assumption 3.3", "assumption", "Nearly balanced labels", why_not=SAMPLED),
+    Item("Def 4.1", "definition", "The averaging net f_FA", why_not=DEFINED),
     Item("Remark 4.2", "remark", "The average direction fools f_FA at radius sqrt(d/k)"),
     Item(
         "Assumption 4.3",
@@ -11,6 +19,7 @@ MAIN = (
         why_not="a premise, met at no size that can be run; `unmix run averaging:binary` lists by "
         "what factor each condition is missed",
     ),
+    Item("Remark 4.4", "remark", "Why these hyper-parameters", why_not=WORDS),
     Item("Thm 4.5", "theorem", "GD on two labels averages features, and is not robust"),
     Item("Thm 4.6", "theorem", "The trained net is near a multiple of f_FA on the sphere"),
     Item("Thm 4.7", "theorem", "GD on k labels decouples features, and is robust"),
@@ -22,15 +31,33 @@ MAIN = (
     Item("Lemma 5.1", "lemma", "Weight decomposition"),
     Item("Lemma 5.2", "lemma", "Updates of the coefficients"),
     Item("Lemma 5.3", "lemma", "Training margins stay balanced"),
+    Item("Remark 5.4", "remark", "Where the ratio method comes from", why_not=WORDS),
     Item("eq 6", "equation", "Ratios of loss derivatives stay bounded"),
     Item("Lemma 5.5", "lemma", "Every point activates all neurons of its label"),
+    Item(
+        "Remark 5.6",
+        "remark",
+        "Lemmas 5.3 and 5.5 are proved together",
+        why_not="how Lemma B.7 is proved, which is measured",
+    ),
     Item("section 5.3", "section", "The proof in five steps"),
     Item("eq 11", "equation", "Noise coefficients against signal coefficients"),
     Item("eq 17", "equation", "One step of a margin"),
 )
 
 APPENDIX_A = (
+    Item("Def A.1", "definition", "Def 3.1 again", why_not=DEFINED),
+    Item("Assumption A.2", "assumption", "Assumption 3.2 again", why_not=SAMPLED),
+    Item("Assumption A.3", "assumption", "Assumption 3.3 again", why_not=SAMPLED),
+    Item(
+        "Assumption A.4",
+        "assumption",
+        "Choices of hyper-parameters, all of them",
+        why_not="a premise, as Assumption 4.3",
+    ),
+    Item("Remark A.5", "remark", "Remark 4.4 again", why_not=WORDS),
     Item("Prop A.6", "proposition", "Seven properties of the training set"),
+    Item("Remark A.7", "remark", "What Prop A.6 means", why_not=WORDS),
     Item(
         "Lemma A.8",
         "lemma",
@@ -39,6 +66,7 @@ APPENDIX_A = (
     ),
     Item("Lemma A.9", "lemma", "Concentration of the extremes of Gaussians"),
     Item("Prop A.10", "proposition", "Size of the initial weights and biases"),
+    Item("Def A.11", "definition", "Points on which a neuron starts active", why_not=DEFINED),
     Item("Prop A.12", "proposition", "Every neuron starts active on enough points"),
     Item("Lemma A.13", "lemma", "Initial pre-activations are smaller than a step"),
     Item("Lemma A.14", "lemma", "Loss derivatives at the start"),
@@ -53,6 +81,12 @@ APPENDIX_B = (
     Item("Cor B.5", "corollary", "Signs of the coefficients"),
     Item("Lemma B.6", "lemma", "Ratio of loss derivatives from a margin gap"),
     Item("Lemma B.7", "lemma", "The induction: eight properties up to T_0"),
+    Item(
+        "Remark B.8",
+        "remark",
+        "sigma grows like the logarithm of time",
+        why_not="a reading of Lemma B.7 (1), which is measured",
+    ),
     Item(
         "Lemma B.9",
         "lemma",
@@ -92,6 +126,7 @@ APPENDIX_C = (
         why_not="Prop A.10 for another number of neurons; the probe `assumptions` takes it on "
         "every run",
     ),
+    Item("Def C.2", "definition", "Points on which a neuron starts active", why_not=DEFINED),
     Item("Prop C.3", "proposition", "Every neuron starts active on enough points"),
     Item("Lemma C.4", "lemma", "Loss derivatives at the start"),
     Item("Lemma C.5", "lemma", "All own neurons are active after one step"),
@@ -160,6 +195,23 @@ FIGURES = (
 )
 
 SLIDES = (
+    Item("slides, Def 1.1", "definition", "The averaging net f_FA", why_not=DEFINED),
+    Item("slides, Def 2.1", "definition", "Multi-cluster data", why_not=DEFINED),
+    Item("slides, Def 2.2", "definition", "The two-layer net", why_not=DEFINED),
+    Item("slides, Def 2.3", "definition", "Loss and gradient descent", why_not=DEFINED),
+    Item("slides, Def 2.4", "definition", "When a neuron is active", why_not=DEFINED),
+    Item("slides, Def 2.5", "definition", "Clean accuracy", why_not=DEFINED),
+    Item("slides, Def 2.6", "definition", "Robust accuracy", why_not=DEFINED),
+    Item(
+        "slides, Assumption 1", "assumption", "Orthogonal features of one length", why_not=SAMPLED
+    ),
+    Item("slides, Assumption 2", "assumption", "Nearly balanced labels", why_not=SAMPLED),
+    Item(
+        "slides, Assumption 3",
+        "assumption",
+        "Choices of hyper-parameters",
+        why_not="a premise, as Assumption 4.3",
+    ),
     Item("slides, Thm 1", "theorem", "Feature averaging", restates="Thm 4.5"),
     Item("slides, Lemma 1", "lemma", "Weight decomposition", restates="Lemma 5.1"),
     Item("slides, Lemma 2", "lemma", "Recursions that divide by squared norms"),
@@ -187,6 +239,8 @@ SLIDES = (
         why_not="a choice of hyper-parameters; at the baseline epsilon is 58",
     ),
     Item("slides, Thm 5", "theorem", "Robust for k labels", restates="Thm 4.7"),
+    Item("slides, Fig 2", "figure", "Cosines of weights and features", restates="Fig 2"),
+    Item("slides, Fig 3", "figure", "Robustness from finer labels", restates="Fig 3"),
 )
 
 CONTENTS = (*MAIN, *APPENDIX_A, *APPENDIX_B, *APPENDIX_C, *APPENDIX_D, *FIGURES, *SLIDES)

@@ -2,6 +2,12 @@
 
 from unmix.papers.contents import Item
 
+DEFINED = "a definition; what it names is measured where it is used"
+PHASES = "the schedule of bias and noise, here the settings' own"
+COUPLED = "a step of the proof of Thm 5.3"
+TENSORS = "a step of the proof of Thm G.1"
+TEXTBOOK = "a textbook bound"
+
 MAIN = (
     Item(
         "Assumption 2.1",
@@ -11,8 +17,23 @@ MAIN = (
     ),
     Item("Fact 2.2", "lemma", "A code has Theta(k) nonzero entries"),
     Item("section 3", "section", "Linear learners are not robust, thresholded ones are"),
+    Item("Def 4.1", "definition", "Clean error", why_not=DEFINED),
     Item("section 4.1", "section", "Algorithm 1 and its constants"),
+    Item(
+        "Algorithm 1",
+        "algorithm",
+        "Clean training",
+        why_not="what the training does; its constants are section 4.1",
+    ),
+    Item("Def 4.2", "definition", "A perturbation algorithm", why_not=DEFINED),
     Item("section 4.2", "section", "Algorithm 2 and where it starts"),
+    Item(
+        "Algorithm 2",
+        "algorithm",
+        "Adversarial training",
+        why_not="what the training does; its start is section 4.2",
+    ),
+    Item("Def 4.3", "definition", "Robust error, and that against one attack", why_not=DEFINED),
     Item("Thm 5.1", "theorem", "Clean training is accurate and not robust"),
     Item("Thm 5.2", "theorem", "Neurons are pure features plus dense mixtures"),
     Item("eq 5.1", "equation", "The dense mixture's size"),
@@ -25,20 +46,46 @@ MAIN = (
     Item("section 6.1", "section", "Lottery tickets"),
     Item("section 6.2", "section", "Where dense mixtures come from"),
     Item("eq 6.1", "equation", "The dense mixture's size, again", restates="eq 5.1"),
+    Item(
+        "Remark 8.1",
+        "remark",
+        "Adversarial training may start from clean weights as well",
+        restates="Table 1",
+    ),
     Item("section 8.2", "section", "Purification layer by layer"),
     Item("section 8.3", "section", "Sparse reconstruction"),
+    Item(
+        "Remark 8.2",
+        "remark",
+        "The reconstruction of perturbations is fair",
+        why_not="a remark on Fig 12",
+    ),
 )
 
 APPENDIX = (
+    Item(
+        "Fact A.1",
+        "lemma",
+        "The gradient of the loss",
+        why_not="what autograd computes; the engines are tested against it",
+    ),
     Item(
         "Lemma A.2",
         "lemma",
         "Polynomially many samples suffice",
         why_not="fresh points at every step stand for N >= poly(d)",
     ),
+    Item("Def B.1", "definition", "Sure and potential tickets", why_not=DEFINED),
     Item("Lemma B.2", "lemma", "Tickets at the start"),
+    Item("Def B.3", "definition", "Larger sets of tickets", why_not=DEFINED),
     Item("Thm C.1", "theorem", "Phase I"),
     Item("Thm C.2", "theorem", "Phase II"),
+    Item(
+        "Remark C.3",
+        "remark",
+        "Thm C.2 implies Thms 5.1 and 5.2",
+        why_not="a step of a proof; both are measured",
+    ),
     Item(
         "Lemma C.4",
         "lemma",
@@ -46,26 +93,88 @@ APPENDIX = (
         why_not="a step of the proof of C.8 to C.10",
     ),
     Item("Lemma C.5", "lemma", "Gradient bound", why_not="a step of the proof of C.8 to C.10"),
+    Item("Def C.6", "definition", "Two parts of phase I", why_not=PHASES),
     Item("Lemma C.7", "lemma", "Activations are rare", why_not="a step of the proof of C.8"),
     Item("Lemma C.8", "lemma", "Growth of a ticket's feature"),
     Item("Lemma C.9", "lemma", "Largest growth"),
     Item("Lemma C.10", "lemma", "Growth without a ticket"),
     Item("Lemma C.11", "lemma", "Growth of noise", why_not="the settings here have no noise"),
+    Item("Def C.12", "definition", "Phase II", why_not=PHASES),
+    Item("Def C.13", "definition", "Coordinate Lipschitzness", why_not=DEFINED),
     Item("Lemma C.14", "lemma", "Growth in phase II"),
+    Item("Lemma C.15", "lemma", "Largest growth in phase II"),
+    Item("Lemma C.16", "lemma", "Growth without a ticket in phase II"),
+    Item("Lemma C.17", "lemma", "Growth of noise in phase II"),
     Item("Lemma C.18", "lemma", "Growth coupling"),
+    Item("Lemma C.19", "lemma", "Few neurons are active on a point"),
     Item("Lemma C.20", "lemma", "Coordinate Lipschitzness"),
+    Item("Lemma C.21", "lemma", "Weights and outputs stay bounded"),
     Item("Lemma C.22", "lemma", "Loss from below"),
     Item("Thm D.1", "theorem", "The clean objective converges"),
+    Item("Remark D.2", "remark", "Thm D.1 with high probability", why_not="said without a proof"),
+    Item("Def D.3", "definition", "The linearised net", why_not=DEFINED),
+    Item("Def D.4", "definition", "The pure net mu*", why_not=DEFINED),
+    Item("Claim D.5", "lemma", "Size of mu*", why_not="arithmetic on Def D.4"),
     Item("Lemma D.6", "lemma", "Main coupling"),
+    Item(
+        "Claim D.7",
+        "lemma",
+        "Sure neurons give alpha w* z",
+        why_not="a step of the proof of Lemma D.6",
+    ),
+    Item(
+        "Claim D.8",
+        "lemma",
+        "The other neurons give little",
+        why_not="a step of the proof of Lemma D.6",
+    ),
     Item("Thm E.1", "theorem", "Why clean training is not robust"),
     Item("Lemma E.2", "lemma", "Common direction among neurons"),
+    Item(
+        "Claim E.3",
+        "lemma",
+        "Growth along M w*",
+        why_not="a step of the proof of Lemma E.2, which is measured",
+    ),
     Item("Thm F.1", "theorem", "Adversarial training, l2", restates="Thm 5.3"),
     Item("Cor F.2", "corollary", "The same for FGM", restates="Thm 5.3"),
     Item("Cor F.3", "corollary", "A window of k"),
     Item("Thm F.4", "theorem", "Adversarial training, l_inf", restates="Thm 5.4"),
+    Item("Cor F.5", "corollary", "The same for FGM in l_inf", restates="Thm 5.4"),
+    Item("Cor F.6", "corollary", "A window of k in l_inf"),
+    Item(
+        "Remark F.7",
+        "remark",
+        "Thms F.1 and F.4 with high probability",
+        why_not="said without a proof",
+    ),
+    Item(
+        "Prop F.8",
+        "proposition",
+        "A clean net is pure features g and a small rest u",
+        restates="Thm 5.2",
+    ),
+    Item("Def F.9", "definition", "What training adds to g", why_not=DEFINED),
+    Item("Def F.10", "definition", "The linearised robust net", why_not=DEFINED),
     Item("Lemma F.11", "lemma", "Robust coupling"),
+    Item("Lemma F.12", "lemma", "The linearised net forgets u and a perturbation"),
+    Item("Lemma F.13", "lemma", "The linearised net is the net, l_2", why_not=COUPLED),
+    Item("Lemma F.14", "lemma", "The linearised net is the clean one", why_not=COUPLED),
+    Item("Lemma F.15", "lemma", "Weights move little, l_2"),
+    Item("Lemma F.16", "lemma", "Weights move little, l_inf", why_not=COUPLED),
+    Item("Claim F.17", "lemma", "The regulariser hardly changes", why_not=COUPLED),
     Item("Thm G.1", "theorem", "Tangent kernels, precisely"),
+    Item("Claim G.2", "lemma", "Robust functions are right after smoothing", why_not=TENSORS),
+    Item("Claim G.3", "lemma", "A tangent kernel as a polynomial", why_not=TENSORS),
+    Item("Lemma G.4", "lemma", "Its tensors are large", why_not=TENSORS),
+    Item("Lemma G.5", "lemma", "Tensors grow along some perturbation", why_not=TENSORS),
+    Item("Claim G.6", "lemma", "The smoothed ReLU as a series", why_not=TENSORS),
+    Item("Claim G.7", "lemma", "A polynomial is large somewhere", why_not=TENSORS),
+    Item("Claim G.8", "lemma", "Norms of symmetric tensors", why_not=TENSORS),
     Item("Lemma H.1", "lemma", "Small-ball probability"),
+    Item("Lemma H.2", "lemma", "McDiarmid's inequality"),
+    Item("Lemma H.3", "lemma", "McDiarmid's inequality, extended", why_not=TEXTBOOK),
+    Item("Lemma H.4", "lemma", "Tails of submartingales", why_not=TEXTBOOK),
 )
 
 PICTURES = (
