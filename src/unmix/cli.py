@@ -185,9 +185,11 @@ def reproduce(
 
         store, means = Store(runs), Means(workers, threads, device)
         if full and not estimate:
-            # What cannot be had is told by the claims that need it.
-            with suppress(DataError):
-                _fetch(name for source in papers for name in source.datasets)
+            tasks = [Task.of(source, only, size, store) for source in papers]
+            for name in dict.fromkeys(name for task in tasks for name in task.datasets):
+                # What cannot be had is told by the claims that need it.
+                with suppress(DataError):
+                    _fetch([name])
         if only is not None:
             work: Campaign | Task = Task.of(papers[0], only, size, store, means)
         else:

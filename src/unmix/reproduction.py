@@ -64,6 +64,17 @@ class Task:
 
     @property
     def needed(self) -> dict[str, Setting]:
+        """The settings that it rests on and that can be had here."""
+        return {name: setting for name, setting in self.asked.items() if not setting.why_not}
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Those of the paper's datasets that it asks for."""
+        named = {getattr(s.experiment.data, "dataset", None) for s in self.asked.values()}
+        return tuple(name for name in self.paper.datasets if name in named)
+
+    @property
+    def asked(self) -> dict[str, Setting]:
         """The settings that the chosen claims and figures rest on and that exist at this size."""
         asked = [c.settings for c in self.claims] + [f.settings for f in self.figures]
         if self.whole:
@@ -71,8 +82,7 @@ class Task:
             asked += [(contender.setting,) for contender in self.paper.contenders]
             asked += [self.paper.explored]
         names = dict.fromkeys(self._evidence().expand(tuple(s for group in asked for s in group)))
-        known = {name: self.settings[name] for name in names if name in self.settings}
-        return {name: setting for name, setting in known.items() if not setting.why_not}
+        return {name: self.settings[name] for name in names if name in self.settings}
 
     @property
     def sources(self) -> dict[str, tuple[str, ...]]:

@@ -18,6 +18,8 @@ from unmix.papers.base import Evidence, Setting, Source, verdict
 from unmix.papers.prelu import PAPER, settings_mnist
 from unmix.papers.prelu.claims.mnist import CLAIMS, MARGIN, POWERS, TABLE
 from unmix.papers.prelu.measures import mnist as measures
+from unmix.reproduction import Task
+from unmix.store import Store
 
 NAMES = [f"digits-p={p}" for p in POWERS]
 
@@ -111,6 +113,14 @@ def test_without_the_images_every_setting_says_so(tmp_path: Path, monkeypatch) -
     for size in ("quick", "paper"):
         found = settings_mnist.settings(size).values()
         assert all("unmix fetch" in setting.why_not for setting in found)
+
+
+def test_a_figure_asks_for_its_own_images(tmp_path: Path) -> None:
+    def asked(only: str | None) -> tuple[str, ...]:
+        return Task.of(PAPER, only, "paper", Store(tmp_path)).datasets
+
+    assert asked(None) == PAPER.datasets
+    assert (asked("6"), asked("fashion"), asked("1")) == (("mnist",), ("fashion-mnist",), ())
 
 
 def test_the_settings_are_the_papers() -> None:

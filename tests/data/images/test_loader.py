@@ -141,7 +141,11 @@ def test_a_debian_package(tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("lines", "words"),
-    [("echo no such package >&2; exit 3", "npm failed: no such package"), ("exit 0", "expected")],
+    [
+        ("echo no such package >&2; exit 3", "npm failed: no such package"),
+        ("echo no network >&2; echo A complete log is there >&2; exit 1", "npm failed: no network"),
+        ("exit 0", "expected"),
+    ],
 )
 def test_a_client_that_fails_says_why(tmp_path: Path, monkeypatch, lines, words) -> None:
     client(tmp_path, "npm", lines)

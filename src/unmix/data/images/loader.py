@@ -74,7 +74,7 @@ def fetch(name: str, tell: Tell = lambda done, total: None) -> None:
         _keep(wanted, arrays)
         tell(recipe.size, recipe.size)
         return
-    raise DataError(f"cannot get the images of {name}; tried\n" + "\n".join(tried), _help(wanted))
+    raise DataError(f"cannot get the images of {name}; tried\n" + "\n".join(dict.fromkeys(tried)), _help(wanted))
 
 
 def _recipes(wanted: Dataset) -> Iterator[Recipe]:
@@ -159,5 +159,5 @@ def _sum(array: np.ndarray) -> str:
 
 
 def _help(wanted: Dataset) -> str:
-    layouts = " or ".join(", ".join(recipe.layout.names) for recipe in wanted.recipes)
-    return f"put {layouts} (or an archive with them) into {_own(wanted)}"
+    layouts = dict.fromkeys(", ".join(recipe.layout.names) for recipe in wanted.recipes)
+    return f"put {' or '.join(layouts)} (or an archive with them) into {_own(wanted)}"

