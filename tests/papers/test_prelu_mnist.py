@@ -95,8 +95,8 @@ def test_cosines_are_those_of_centred_images(evidence: Evidence) -> None:
 def test_claims_are_judged_and_figures_drawn(evidence: Evidence) -> None:
     for claim in CLAIMS:
         found = verdict(PAPER, claim, evidence)
-        readings = claim.name.startswith(("reading-", "fashion-", "fig-4"))
-        assert (found.status == "not-run") == readings, claim.name
+        only_full = claim.name.startswith(("reading-", "fashion-", "fig-4", "papers-attack-l"))
+        assert (found.status == "not-run") == only_full, claim.name
         assert found.status != "failed"
     for name in ("3", "6", "table-1"):
         drawing = PAPER.draw(PAPER.figure(name), evidence)

@@ -74,7 +74,8 @@ def fetch(name: str, tell: Tell = lambda done, total: None) -> None:
         _keep(wanted, arrays)
         tell(recipe.size, recipe.size)
         return
-    raise DataError(f"cannot get the images of {name}; tried\n" + "\n".join(dict.fromkeys(tried)), _help(wanted))
+    every = "\n".join(dict.fromkeys(tried))
+    raise DataError(f"cannot get the images of {name}; tried\n{every}", _help(wanted))
 
 
 def _recipes(wanted: Dataset) -> Iterator[Recipe]:
