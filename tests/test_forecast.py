@@ -34,8 +34,10 @@ def test_equal_jobs_count_once(store: Store) -> None:
 
 
 def test_where_nothing_is_known_the_machine_decides(store: Store) -> None:
-    job = Job.of(PAPER.settings("quick")["n=3000"].experiment)
-    assert forecast(store, [job]).seconds == pytest.approx(job.cost() / usual_speed())
+    e = PAPER.settings("quick")["n=3000"].experiment
+    job, speed = Job.of(e), usual_speed(e.dtype, e.net.neurons(e.data))
+    assert forecast(store, [job]).seconds == pytest.approx(job.cost() / speed)
+    assert usual_speed("float32", 500) > usual_speed()
 
 
 def test_runs_of_the_store_say_how_fast_it_goes(store: Store, monkeypatch) -> None:

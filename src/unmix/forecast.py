@@ -8,13 +8,16 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+import numpy as np
+
 from unmix.store import Store
 from unmix.sweep import Job, distinct, is_done
-from unmix.train.engines.costs import measured
+from unmix.train.engines.costs import WIDTHS, measured
 
 # Multiplications a second of a whole training (drawing its points, steps, records), as a share of
-# the speed of a matrix product of ten neurons: measured over feature averaging at quick size.
-SHARE = 0.27
+# the speed of a matrix product of its width and dtype: measured over feature averaging at quick
+# size, whose nets have ten neurons.
+SHARE, NEURONS = 0.27, 10
 # Runs of one kind of training must have taken so many seconds to say more than that.
 ENOUGH = 2.0
 
@@ -35,16 +38,18 @@ def forecast(store: Store, jobs: Iterable[Job]) -> Forecast:
     speeds, usual = _speeds(store, every), usual_speed()
     seconds = 0.0
     for job in left:
-        speed = speeds.get(job.experiment.train.kind, usual)
-        trained = store.find(job.experiment) is not None
+        e = job.experiment
+        speed = speeds.get(e.train.kind, usual_speed(e.dtype, e.net.neurons(e.data)))
+        trained = store.find(e) is not None
         attack = job.cost() - job.training_cost()
         seconds += attack / usual + (0 if trained else job.training_cost() / speed)
     return Forecast(len(every), len(left), seconds)
 
 
-def usual_speed() -> float:
+def usual_speed(dtype: str = "float64", neurons: int = NEURONS) -> float:
     """Multiplications a second where nothing is known but the speed of the machine."""
-    return SHARE / measured().rates["float64"][1].multiply[0]
+    rate = np.interp(np.log(max(neurons, 1)), np.log(WIDTHS), measured().rates[dtype][1].multiply)
+    return SHARE / float(rate)
 
 
 def _speeds(store: Store, jobs: Sequence[Job]) -> dict[str, float]:

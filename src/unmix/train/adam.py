@@ -48,6 +48,12 @@ class Adam(Training):
     def length(self) -> int:
         return self.epochs
 
+    def cost(self, net: Any, data: Any, points: int) -> int:
+        """Two products a step, and in each record one and the Gram matrix of the features."""
+        h, d, looks = net.neurons(data), int(data.size), len(self.record.steps(self.epochs))
+        look = (points + self.watch) * d * h + points * h * h
+        return 2 * self.epochs * points * d * h + looks * look
+
     def threads(self, net: Any, data: Any, points: int, pack: int, dtype: str) -> int:
         return 1
 
