@@ -228,6 +228,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "growth": Entry(
             "unmix.probes.growth:growth", "the race of features in a neuron (C.8, C.10, C.18, C.22)"
         ),
+        "coupling": Entry(
+            "unmix.probes.coupling:coupling",
+            "linear functions that stand for the net (purification, D.6, F.11, F.12)",
+        ),
         "purified": Entry(
             "unmix.probes.purified:purified",
             "what adversarial training changed in each neuron (purification, Thm 5.3c)",

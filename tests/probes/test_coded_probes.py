@@ -16,6 +16,9 @@ from unmix.errors import DataError
 from unmix.experiment import run as train
 from unmix.nets.activations import GaussianRelu
 from unmix.papers.purification.measures.robust import linear_radii, oracle_radii
+from unmix.perturbations.base import dense
+from unmix.perturbations.gradient import FGM
+from unmix.probes import coupling
 from unmix.probes.base import probe
 from unmix.probes.coded import Coded
 from unmix.probes.lasso import lasso_path
@@ -138,6 +141,43 @@ def test_the_growth_race_is_a_mean_over_the_distribution() -> None:
     assert (found["lucky"] > 3 * found["unlucky"]).all()
     assert (found["pull"] > 0).all()
     assert (found["pull"] < 0.5).all()
+
+
+def test_couplings_are_the_definitions_with_the_noise_averaged() -> None:
+    run = purified("dtype=float64")
+    found, (clean, net) = probe(run, "coupling"), (Coded.of(run, w) for w in ("before", "after"))
+    x = dense(net.points(coupling.POINTS)[0])
+    delta = FGM().perturb(net.scene, *net.points(coupling.POINTS), run.experiment.train.tau)
+
+    def linear(coded: Coded, mu: torch.Tensor, there: torch.Tensor) -> torch.Tensor:
+        """E_rho of Defs D.3 and F.10, branch by branch."""
+        b, sigma = coded.params["b"][:, None, None], float(coded.params["sigma"][0])
+        s, q = x @ coded.u.transpose(1, 2), there @ mu.transpose(1, 2)
+        total = torch.zeros_like(q)
+        for sign in (1, -1):
+            t = (sign * s - b) / sigma
+            bell = torch.exp(-t * t / 2) * sigma / math.sqrt(2 * math.pi)
+            total += sign * ((sign * q - b) * torch.special.ndtr(t) + bell)
+        return total.sum(-1)
+
+    pure = clean.u.where(clean.mixture.large, 0.0)
+    exact = (SymmetricGemm.still(c.params, reach=9.0) for c in (net, clean))
+    there, before = (f.outputs(at) for f, at in zip(exact, (x + delta, x), strict=True))
+    for name, mu, aim in (("robust_gap", net.u, there), ("kept_gap", pure, before)):
+        wanted = (linear(net, mu, x + delta) - aim).abs().mean(1) / aim.abs().mean(1)
+        torch.testing.assert_close(found[name], wanted, rtol=1e-4, atol=1e-5)
+    mu, w = coupling.stand_ins(clean), clean.label_vector
+    # At the winners of a feature mu* adds up to w*_j, and there is nothing else.
+    each = mu.sum(1)
+    torch.testing.assert_close(each, torch.where(each == 0, each, w))
+    assert ((mu != 0).sum(-1) <= 1).all()
+    score, nothing = (x @ w.unsqueeze(-1))[..., 0], linear(clean, 0 * mu, x)
+    brought = linear(clean, mu, x) - nothing
+    cosine = torch.nn.functional.cosine_similarity(brought, score)
+    torch.testing.assert_close(found["main_correlation"], cosine, rtol=1e-5, atol=0)
+    torch.testing.assert_close(
+        found["main_bias"], nothing.std(1) / score.std(1), rtol=1e-4, atol=1e-6
+    )
 
 
 def test_lasso_solves_its_problem() -> None:

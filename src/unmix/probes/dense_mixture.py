@@ -40,6 +40,7 @@ def dense_mixture(run: Run) -> Measured:
         "nu": mean_over(parts.nu, winners),
         "nu_over_law": mean_over(parts.nu, winners) / (kappa / d),
         "dense": mean_over(parts.dense, alive),
+        "longest": parts.length.amax(1),
         "residue": mean_over(parts.residue, alive),
         "right_sign": mean_over(parts.right_sign.to(coded.u), alive),
         "alpha": mean_over(parts.peak.abs(), winners),

@@ -1,10 +1,10 @@
-"""The race of the features in a neuron (purification, Lemmas C.8 to C.10, C.18, C.22).
+"""The race of the features in a neuron (purification, Lemmas C.8 to C.10, C.16, C.18, C.22).
 
     growth_ij = d E[y (1[<w_i,x> + rho >= b] + 1[-<w_i,x> + rho >= b]) z_j]
 
-at the start: Theta(1) for sure neurons on their feature, small for neurons without a ticket. For a
-winner of a trained net the pull of its own feature, E[y l' (1 + 1) z_j], does not depend on the
-neuron (C.18): it equals E[y l' z_j].
+at the start: Theta(1) for sure neurons on their feature, small for neurons without a ticket, and so
+with l' at the end (C.16). For a winner of a trained net the pull of its own feature,
+E[y l' (1 + 1) z_j], does not depend on the neuron (C.18): it equals E[y l' z_j].
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from unmix.data.sparse_code import SparseCode
 from unmix.data.sparse_rows import SparseRows
 from unmix.experiment import Run
-from unmix.nets.mixture import mean_over
+from unmix.nets.mixture import Mixture, mean_over
 from unmix.probes.base import Measured, on
 from unmix.probes.coded import Coded
 from unmix.probes.tickets import tickets
@@ -33,7 +33,7 @@ def growth(run: Run) -> Measured:
     sure = tickets(run).arrays["sure_each"]
     start, coded = Coded.of(run, "start"), Coded.of(run)
     own, others = _at_start(start)
-    trained, whole = _at_end(coded)
+    trained, others_after, whole = _at_end(coded)
     parts, alive = coded.mixture, coded.alive()
     reach = 2 * coded.data.k**0.5 * coded.params["b"].reshape(-1, 1)
     coupled = alive & (parts.peak.abs() >= reach)
@@ -42,6 +42,7 @@ def growth(run: Run) -> Measured:
     values = {
         "lucky": coded.data.d * mean_over(own, sure),
         "unlucky": coded.data.d * others,
+        "unlucky_after": coded.data.d * others_after,
         "coupling": _median(ratio, coupled),
         "coupling_sd": _spread(ratio, coupled),
         "coupled": coupled.double().mean(1) * coupled.shape[1] / coded.data.d,
@@ -56,18 +57,24 @@ def _at_start(coded: Coded) -> tuple[Tensor, Tensor]:
     for z, y in _batches(coded):
         table += coded.learner.response(z, y) / BATCHES
     own = _at(table, parts.top) * coded.label_vector.gather(1, parts.top).sign()
-    elsewhere = ~parts.large
-    return own, (table.abs() * elsewhere).sum((1, 2)) / elsewhere.sum((1, 2))
+    return own, _elsewhere(table, parts)
 
 
-def _at_end(coded: Coded) -> tuple[Tensor, Tensor]:
-    """E[y l' (1 + 1) z_j] at each neuron's top, and E[y l' z_j]."""
+def _at_end(coded: Coded) -> tuple[Tensor, Tensor, Tensor]:
+    """E[y l' (1 + 1) z_j] at each neuron's top, its mean size elsewhere, and E[y l' z_j]."""
     table, whole = torch.zeros_like(coded.u), torch.zeros_like(coded.label_vector)
     for z, y in _batches(coded):
         weight = y * pull(y * coded.learner.outputs(z), "logistic")
         table += coded.learner.response(z, weight) / BATCHES
         whole += (weight.unsqueeze(1) @ z.dense())[:, 0] / (BATCH * BATCHES)
-    return _at(table, coded.mixture.top), whole
+    parts = coded.mixture
+    return _at(table, parts.top), _elsewhere(table, parts), whole
+
+
+def _elsewhere(table: Tensor, parts: Mixture) -> Tensor:
+    """Mean size off the large coordinates of each neuron."""
+    others = ~parts.large
+    return (table.abs() * others).sum((1, 2)) / others.sum((1, 2))
 
 
 def _batches(coded: Coded) -> Iterator[tuple[SparseRows, Tensor]]:

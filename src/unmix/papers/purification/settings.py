@@ -12,6 +12,7 @@ literal ones are run beside (`literal-*`): lambda = 0.01/d for logloglog(d)/d, b
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from unmix.attacks.coded import CodeSuite
 from unmix.attacks.gradient import PGD
@@ -39,6 +40,8 @@ BATCH = {"quick": 500, "paper": 1000}
 OPENING_BATCH = {"quick": 2000, "paper": 4000}
 ADVERSARIAL = {"quick": 120, "paper": 300}
 POINTS = {"quick": 80, "paper": 400}
+# A point costs more to attack the larger d is.
+ATTACKED = {400: 200, 800: 100}
 
 TAU, TAU_INF = 0.15, 0.025
 RADII = (0.05, 0.1, 0.15, 0.2, 0.3)
@@ -110,8 +113,9 @@ def _plans(size: Size, norm: str = "l2") -> tuple[AttackPlan, AttackPlan]:
 
 def _ladder(size: Size) -> dict[str, Setting]:
     table = {}
-    before, after = _plans(size)
     for d in LADDER[size]:
+        points = ATTACKED.get(d, POINTS[size])
+        before, after = (replace(plan, points=points) for plan in _plans(size))
         trained = _experiment(d, size, purification(d, size))
         table[f"clean-d{d}"] = Setting(trained, attack=before)
         table[f"purified-d{d}"] = Setting(trained, attack=after)

@@ -230,11 +230,7 @@ CLAIMS = (
         reading="clean accuracy",
     ),
     listed("lemma-C.9", "Features pull with O(1/d) at most", "Lemma C.9", "implied by C.8, C.10"),
-    listed("lemma-C.14", "Growth in phase II", "Lemmas C.14, C.15, C.16, C.17", "not measured yet"),
-    listed("lemma-C.20", "Coordinate Lipschitzness", "Lemmas C.19, C.20, C.21", SMALL_XI),
-    listed("lemma-D.6", "Main coupling", "Lemma D.6", "not measured yet"),
     listed("thm-E.1", "Accuracy exp(-Omega(log^2 d)) at Xi_2^10/k^2", "Thm E.1", SMALL_XI),
-    listed("lemma-F.11", "Robust coupling", "Lemmas F.11, F.12, F.15", "not measured yet"),
     listed(
         "cor-F.3",
         "k in [d^0.3334, d^0.3999] holds both theorems at once",

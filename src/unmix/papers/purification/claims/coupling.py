@@ -1,0 +1,98 @@
+"""Growth after the lottery, and the linear functions that stand for the net: appendices C to F."""
+
+from unmix.papers.purification.claims.base import (
+    CLEAN,
+    FALLS,
+    PURIFIED,
+    TREND,
+    claim,
+    listed,
+    within,
+)
+
+CLAIMS = (
+    claim(
+        "lemma-C.16",
+        "Features without a ticket pull with o(1/d) later, too",
+        "Lemma C.16",
+        "law",
+        FALLS,
+        "trends:exponent of growth.unlucky_after",
+        CLEAN,
+        reading=f"mean size of d E[y l' (1 + 1) z_j] off N_i after clean training, {TREND}",
+    ),
+    claim(
+        "lemma-C.21",
+        "No neuron grows beyond a constant: max |w_i| = O(1)",
+        "Lemma C.21",
+        "law",
+        within(high=0.2),
+        "trends:exponent of dense-mixture.longest",
+        CLEAN,
+        reading=f"Xi_2 read as a constant, {TREND}",
+    ),
+    claim(
+        "lemma-D.6",
+        "The main coupling: the net's linear function at mu* is alpha <w*, z>",
+        "Lemma D.6, Claim D.7",
+        "law",
+        FALLS,
+        "trends:exponent of coupling.main_uncorrelated",
+        PURIFIED,
+        reading="of the clean net, with mu* on its winners (few features have a sure neuron): "
+        f"1 - correlation of what mu* brings with <w*, z>, {TREND}",
+    ),
+    claim(
+        "lemma-D.6-rest",
+        "and what does not depend on mu* is o(1)",
+        "Lemma D.6, Claim D.8",
+        "law",
+        FALLS,
+        "trends:exponent of coupling.main_bias",
+        PURIFIED,
+        reading=f"deviation of g_(t,4) over that of <w*, z>, {TREND}",
+    ),
+    claim(
+        "lemma-F.11",
+        "Robust coupling: with the indicators frozen at x, the net at x + delta is what it is",
+        "Lemma F.11",
+        "law",
+        within(high=0.1),
+        "trends:most of coupling.robust_gap",
+        PURIFIED,
+        reading="purified net, FGM; mean deviation over E |f(x + delta)|: a tenth at most",
+    ),
+    claim(
+        "lemma-F.12",
+        "and with the pure parts of the clean neurons it is the clean net at x",
+        "Lemma F.12",
+        "law",
+        within(high=0.1),
+        "trends:most of coupling.kept_gap",
+        PURIFIED,
+        reading="purified net, FGM; mean deviation over E |f_clean(x)|: a tenth at most",
+    ),
+    claim(
+        "lemma-F.15",
+        "No neuron moves far from its pure part: max |w_i' - g_i| = o(1)",
+        "Lemma F.15",
+        "law",
+        FALLS,
+        "trends:exponent of coupling.moved_most",
+        PURIFIED,
+        reading=f"over the winners' median alpha, {TREND}",
+    ),
+    listed(
+        "lemma-C.14",
+        "A ticket's feature pulls with Theta(1/d) in phase II",
+        "Lemmas C.14, C.15",
+        "it speaks of the time when every L_(t,j) is o(1), after the lottery and before a feature "
+        "is won: a run keeps its weights at the start, after clean training and at the end",
+    ),
+    listed(
+        "lemma-C.20",
+        "Few neurons are active on a point, and f is Lipschitz in z_j by the few that hold j",
+        "Lemmas C.19, C.20",
+        "its bound sums over S_pot+, which holds almost every neuron at these sizes",
+    ),
+)
