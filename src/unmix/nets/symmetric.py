@@ -27,8 +27,11 @@ from unmix.nets.base import Network, Params
 from unmix.nets.form import Form
 from unmix.streams import normals
 
-# What a search in single precision leaves out of each branch: less than 1e-7 sigma.
-REACH = 5.0
+# What a search in single precision leaves out of each branch: less than 1e-7 sigma. In float64
+# what lies beyond 9 sigma, 1e-20 sigma, is below the last digit.
+REACH, EXACT = 5.0, 9.0
+# Points and neurons, as indices.
+Entries = tuple[Tensor, ...]
 
 
 class Symmetric(Network):
@@ -112,7 +115,7 @@ class SymmetricModel:
         """The first replica as attacks see it."""
         w, b, sigma = (self.params[name][0].detach() for name in ("w", "b", "sigma"))
         exact = w.dtype == torch.float64
-        return SymmetricTarget(w, float(b), float(sigma), math.inf if exact else REACH)
+        return SymmetricTarget(w, float(b), float(sigma), EXACT if exact else REACH)
 
 
 @dataclass(frozen=True)
@@ -129,35 +132,47 @@ class SymmetricTarget:
         return self.w.dtype
 
     def scores(self, x: Float[Tensor, "P d"]) -> Float[Tensor, "P 2"]:
-        return self._sides(self._neurons(x)[0].sum(1))
+        s = x @ self.w.T
+        return self._sides(self._values(s, self._on(s)).sum(1))
 
     def pull(
         self, x: Float[Tensor, "P d"], lowered: Callable[[Tensor], tuple[Tensor, Tensor]]
     ) -> tuple[Float[Tensor, "P 2"], Tensor, Float[Tensor, "P d"]]:
         """Scores, an objective of them, and its gradient in x."""
-        value, steep = self._neurons(x)
-        scores = self._sides(value.sum(1))
+        s = x @ self.w.T
+        on = self._on(s)
+        scores = self._sides(self._values(s, on).sum(1))
         objective, slopes = lowered(scores)
         along = (slopes[:, 1] - slopes[:, 0]) / 2
-        return scores, objective, along.unsqueeze(1) * (steep @ self.w)
+        return scores, objective, along.unsqueeze(1) * (self._steep(s, on) @ self.w)
 
     def double(self) -> SymmetricTarget:
-        """In full, whatever the reach was."""
-        return SymmetricTarget(self.w.double(), self.b, self.sigma, math.inf)
+        """To the last digit, whatever the reach was."""
+        return SymmetricTarget(self.w.double(), self.b, self.sigma, EXACT)
 
-    def _neurons(
-        self, x: Float[Tensor, "P d"]
-    ) -> tuple[Float[Tensor, "P m"], Float[Tensor, "P m"]]:
-        """R(s) - R(-s) and its slope."""
-        s, relu = x @ self.w.T, GaussianRelu(self.sigma)
+    def _on(self, s: Float[Tensor, "P m"]) -> Entries | None:
+        """Entries within reach, where one branch is all; None where both must be looked at."""
         if self.b < self.reach * self.sigma:
-            up, down = s - self.b, -s - self.b
-            return relu.value(up) - relu.value(down), relu.slope(up) + relu.slope(down)
-        value, steep = torch.zeros_like(s), torch.zeros_like(s)
-        on = (s.abs() >= self.b - self.reach * self.sigma).nonzero(as_tuple=True)
-        above = s[on].abs() - self.b
-        value[on], steep[on] = relu.value(above) * s[on].sign(), relu.slope(above)
-        return value, steep
+            return None
+        return (s.abs() >= self.b - self.reach * self.sigma).nonzero(as_tuple=True)
+
+    def _values(self, s: Float[Tensor, "P m"], on: Entries | None) -> Float[Tensor, "P m"]:
+        """R(s) - R(-s)."""
+        relu = GaussianRelu(self.sigma)
+        if on is None:
+            return relu.value(s - self.b) - relu.value(-s - self.b)
+        value = torch.zeros_like(s)
+        value[on] = relu.value(s[on].abs() - self.b) * s[on].sign()
+        return value
+
+    def _steep(self, s: Float[Tensor, "P m"], on: Entries | None) -> Float[Tensor, "P m"]:
+        """Its slope."""
+        relu = GaussianRelu(self.sigma)
+        if on is None:
+            return relu.slope(s - self.b) + relu.slope(-s - self.b)
+        steep = torch.zeros_like(s)
+        steep[on] = relu.slope(s[on].abs() - self.b)
+        return steep
 
     @staticmethod
     def _sides(f: Float[Tensor, " P"]) -> Float[Tensor, "P 2"]:

@@ -47,7 +47,7 @@ def coupling(run: Run) -> Measured:
 
 def _main(clean: Coded) -> dict[str, Tensor]:
     """Claims D.7 and D.8."""
-    x, y = clean.points(POINTS)
+    x, _ = clean.points(POINTS)
     score = (dense(x) @ clean.label_vector.unsqueeze(-1))[..., 0]
     f = clean.learner.outputs(x)
     brought = frozen(clean.params, dense(x), dense(x), stand_ins(clean))

@@ -18,7 +18,7 @@ from unmix.nets.symmetric import Symmetric
 from unmix.perturbations.gradient import FGM
 from unmix.spec import AnySpec, Kind
 from unmix.train.base import Start, Training
-from unmix.train.noisy_descent import NoisyDescent
+from unmix.train.noisy_descent import LOOK, NoisyDescent
 from unmix.train.walk import Phase, Plan, Walks
 
 
@@ -42,9 +42,10 @@ class Purification(Training):
         return self.clean.steps + self.steps
 
     def cost(self, net: Symmetric, data: SparseCode, points: int) -> int:
-        """A gradient and a step on dense points."""
-        dense = 3 * self.steps * (self.batch or points) * net.m * data.d
-        return self.clean.cost(net, data, points) + dense
+        """A gradient at sparse points and a step on dense ones, whose product is a fast one."""
+        entries = self.steps * (self.batch or points) * net.m
+        each = 2 * (LOOK + data.kappa) + data.d / 6
+        return self.clean.cost(net, data, points) + int(entries * each)
 
     def threads(self, net: Any, data: Any, points: int, pack: int, dtype: str) -> int:
         """Its steps are compiled for one."""
