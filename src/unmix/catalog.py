@@ -382,6 +382,14 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.certify.softmax:PairwiseLipschitz",
             "softmax nets: margin over the steepest difference of two outputs",
         ),
+        "softmax-exact": Entry(
+            "unmix.certify.softmax_exact:SoftmaxExact",
+            "softmax nets: exact l2 radii by branch and bound over the other side's outputs",
+        ),
+        "softmax-dual": Entry(
+            "unmix.certify.softmax:SoftmaxDual",
+            "softmax nets: a tangent below one side, the largest output above the other",
+        ),
         "subsets": Entry(
             "unmix.certify.subsets:Subsets",
             "exact l2 radii of ReLU nets over subsets of opposing neurons: an oracle",

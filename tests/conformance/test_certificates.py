@@ -33,6 +33,7 @@ POINTS = 4
 def made(name: str) -> Certifier:
     """At a size for tests."""
     sizes = {"brute-force": {"most": 6}, "subsets": {"most": 6}, "exact-l2": {"nodes": 200}}
+    sizes |= {"softmax-exact": {"nodes": 200}, "softmax-dual": {"rounds": 2}}
     return MEMBERS[name](**sizes.get(name, {}))
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from unmix.certify.base import Certificate, Certifier, Question, certificate
 from unmix.certify.exact import ExactL2
-from unmix.certify.softmax import PairwiseLipschitz
+from unmix.certify.softmax import SoftmaxDual
+from unmix.certify.softmax_exact import SoftmaxExact, unknown
 from unmix.experiment import Run
 
 
@@ -24,4 +25,6 @@ class CertifyPlan:
 
 def best(question: Question) -> Certifier:
     """The exact radius where there is a method for it, else the best bound."""
-    return PairwiseLipschitz() if question.reading == "difference" else ExactL2()
+    if question.reading != "difference":
+        return ExactL2()
+    return SoftmaxDual() if unknown(question) else SoftmaxExact()

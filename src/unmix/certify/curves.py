@@ -20,7 +20,7 @@ from unmix.nets.activations import (
 )
 from unmix.train.engines.compiled import compiled
 
-LINES, POWER, SMOOTHED, GAUSSIAN = range(4)
+LINES, POWER, SMOOTHED, GAUSSIAN, EXPONENTIAL = range(5)
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ def value(kind, p, q, s):  # type: ignore[no-untyped-def]
         return s * 0.5 * math.erfc(-t / math.sqrt(2.0)) + bell
     if s <= 0:
         return 0.0
+    if kind == EXPONENTIAL:
+        return math.expm1(s)
     if kind == POWER:
         return s**p
     foot = min(s, q)
@@ -79,6 +81,8 @@ def slope(kind, p, q, s):  # type: ignore[no-untyped-def]
         return 0.5 * math.erfc(-s / (p * math.sqrt(2.0)))
     if s <= 0:
         return 0.0
+    if kind == EXPONENTIAL:
+        return math.exp(s)
     if kind == POWER:
         return p * s ** (p - 1)
     return min(s / q, 1.0) ** (p - 1)

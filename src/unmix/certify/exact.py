@@ -53,7 +53,7 @@ class ExactL2(Certifier):
     def bracket(self, question: Question, above: Float[Tensor, "R n"]) -> Certificate:
         lower = torch.full(question.shape, torch.inf, dtype=torch.float64)
         if question.reading == "difference":
-            why = "exact-l2 knows signs of one output and largest outputs; use pairwise-lipschitz"
+            why = "exact-l2 knows signs of one output and largest outputs; use softmax-exact"
             return blank(question, torch.zeros_like(lower), UNSUPPORTED, "l2", why)
         upper, witness = lower.clone(), torch.zeros_like(question.x)
         cut = torch.zeros(question.shape, dtype=torch.bool)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unmix.certify.curves import LINES, slope, value
+from unmix.certify.curves import EXPONENTIAL, LINES, slope, value
 from unmix.train.engines.compiled import compiled, reordered
 
 ROUND = 1e-13
@@ -105,10 +105,23 @@ def add(x, weight, A, j):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def parameter(kind, z):  # type: ignore[no-untyped-def]
+    """Of the tangent at z: z itself, but a kink at 0 takes up [0, 1], one number a slope."""
+    return z + 1 if kind == EXPONENTIAL and z > 0 else z
+
+
+@compiled
+def touches(kind, t):  # type: ignore[no-untyped-def]
+    """Where tangent t touches."""
+    return max(t - 1, 0.0) if kind == EXPONENTIAL and t > 0 else t
+
+
+@compiled
 def tangent(kind, p, q, t):  # type: ignore[no-untyped-def]
     """Slope and value at 0 of a tangent (for lines, t is the slope)."""
-    if kind == LINES:
+    if kind == LINES or (kind == EXPONENTIAL and 0 <= t <= 1):
         return t, 0.0
+    t = touches(kind, t)
     steep = slope(kind, p, q, t)
     return steep, value(kind, p, q, t) - steep * t
 
@@ -126,7 +139,8 @@ def reset(net, point, node):  # type: ignore[no-untyped-def]
     """Tangents as they are at x, and no weight on walls."""
     for j in range(net.own):
         at_x = point.z0[j]
-        node.t[j] = slope(net.kind, net.p, net.q, at_x) if net.kind == LINES else at_x
+        steep = net.kind == LINES
+        node.t[j] = slope(net.kind, net.p, net.q, at_x) if steep else parameter(net.kind, at_x)
     node.nu[:] = 0
 
 
@@ -173,16 +187,16 @@ def _step(n, square, beta, b, c, low, high):  # type: ignore[no-untyped-def]
 @compiled
 def _curved(kind, p, q, z0, weight, t, reach, n, square, b, c):  # type: ignore[no-untyped-def]
     """Best tangent point of one own neuron: where it is the pre-activation at the primal point."""
-    theta = slope(kind, p, q, t)
-    before = theta * (z0 - t) + value(kind, p, q, t)
-    low, high = z0 - reach, z0 + reach
+    theta, base = tangent(kind, p, q, t)
+    before = theta * z0 + base
+    low, high = parameter(kind, z0 - reach), parameter(kind, z0 + reach)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        steep = slope(kind, p, q, middle)
+        steep, base = tangent(kind, p, q, middle)
         tau = weight * (steep - theta)
-        after = steep * (z0 - middle) + value(kind, p, q, middle)
+        after = steep * z0 + base
         size = square + 2 * b * tau + c * tau * tau
-        if (z0 - middle) * size > (n + weight * (after - before)) * (b + c * tau):
+        if (z0 - touches(kind, middle)) * size > (n + weight * (after - before)) * (b + c * tau):
             low = middle
         else:
             high = middle
@@ -270,7 +284,8 @@ def relax(net, point, node, rho, goal, rounds, patience, room):  # type: ignore[
     for j in range(net.own):
         z0, reach = point.z0[j], rho * net.norms[j]
         if net.kind != LINES:
-            node.t[j] = min(max(node.t[j], z0 - reach), z0 + reach)
+            low, high = parameter(net.kind, z0 - reach), parameter(net.kind, z0 + reach)
+            node.t[j] = min(max(node.t[j], low), high)
         elif abs(z0) >= reach:
             node.t[j] = 1.0 if z0 > 0 else net.p
     n, square, _, _ = _linear(net, point, node, room.V)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unmix.certify.curves import GAUSSIAN, LINES, value
+from unmix.certify.curves import EXPONENTIAL, GAUSSIAN, LINES, value
 from unmix.certify.descent import CARE, FAST, HASTE, THOROUGH, at, attack, corner, improve
 from unmix.certify.relaxation import Node, Point, Room, chords, relax, reset
 from unmix.train.engines.compiled import compiled
@@ -87,6 +87,9 @@ def _split(net, point, node, rho, z):  # type: ignore[no-untyped-def]
             continue
         # Curves are split at 0, too, where they are flat before it: a chord over both sides would
         # let a point with m = 0 pass for lost.
+        if net.kind == EXPONENTIAL and (z[k] > 0 or low >= 0):
+            # Its chord hangs on the far end: 0 comes later.
+            low, wide = max(low, 0.0), high - max(low, 0.0)
         if net.kind == GAUSSIAN or (net.kind != LINES and not low < 0 < high):
             place = min(max(z[k], low + INSIDE * wide), high - INSIDE * wide)
         if wide > NARROW * (1 + abs(low) + abs(high)):
