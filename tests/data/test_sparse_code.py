@@ -101,6 +101,31 @@ def test_fewer_features_than_dimensions_span_the_points(basis: str) -> None:
     assert beyond.square().sum(-1).mean() == pytest.approx(0.64 * 6 / 20, rel=0.05)
 
 
+@pytest.mark.parametrize(("basis", "D"), [("frame", 30), ("gaussian", 14), ("gaussian", 30)])
+def test_features_may_overlap(basis: str, D: int) -> None:
+    data = SparseCode(d=20, D=D, k=4.0, basis=basis, sigma_s=0.2)
+    seeds = (0, 1)
+    sample, m = data.sample(seeds, 3000, "train"), data.features(seeds)
+    assert m.shape == (2, D, 20)
+    torch.testing.assert_close(m.norm(dim=-1), torch.ones(2, D).double())
+    clean = data.override("sigma_s=0.0").sample(seeds, 50, "train")
+    assert clean.z.dense().shape == (2, 50, D)
+    torch.testing.assert_close(clean.z.dense() @ m, clean.x)
+    assert not torch.equal(sample.x[:, :50], clean.x)
+    labels = data.label_vector(seeds)
+    score = (sample.z.dense() @ labels.unsqueeze(-1))[..., 0]
+    assert torch.equal(torch.where(score >= 0, 1.0, -1.0).double(), sample.y)
+    torch.testing.assert_close(data.ahead(seeds), (labels.unsqueeze(1) @ m)[:, 0])
+    assert sample.z.offsets.diff().double().mean() == pytest.approx(data.kappa, rel=0.03)
+    gram = m @ m.transpose(1, 2) - torch.eye(D).double()
+    size = gram.square().sum((1, 2)) / (D * (D - 1))
+    wanted = (D - 20) / (20 * D) if basis == "frame" else 1 / 20
+    torch.testing.assert_close(size.sqrt(), torch.full((2,), wanted).double().sqrt(), rtol=0.15,
+                               atol=0)  # fmt: skip
+    torch.testing.assert_close(data.overlap(seeds), gram.abs().amax((1, 2)))
+    assert not data.sparse
+
+
 def test_as_many_features_as_dimensions_are_the_default() -> None:
     one, other = (
         SparseCode(d=20, D=count, k=4.0).sample((0,), 20, "train") for count in (None, 20)
@@ -168,6 +193,7 @@ def test_more_points_or_seeds_change_no_others(extra: dict) -> None:
         ({"w_low": 2.0}, "w_low=2.0 exceeds w_high=1.3"),
         ({"sigma_s": 30.0}, "spikes"),
         ({"d": 20, "D": 21}, "D=21 exceeds d=20: more features than dimensions"),
+        ({"d": 20, "basis": "frame"}, "D=20 is not above d=20: a frame has more columns"),
         ({"d": 50, "D": 5}, "p1 \\+ p2 k = 5.7 must lie between 0 and D=5"),
     ],
 )

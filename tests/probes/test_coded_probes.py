@@ -115,9 +115,58 @@ def test_fewer_features_than_dimensions_are_attacked_and_probed_where_it_means_s
     assert (probe(run, "density")["on_support"] > 0).all()
     for name in ("sparsity", "mixtures"):
         assert all(value.isfinite().all() for value in probe(run, name).values.values())
-    for name in ("tickets", "growth", "dense-mixture", "purified"):
-        with pytest.raises(DataError, match="D=18 features in d=24 dimensions"):
+    found, coded = probe(run, "dense-mixture"), Coded.of(run)
+    u = run.params["w"] @ span.transpose(1, 2).float()
+    torch.testing.assert_close(coded.u, u, rtol=1e-4, atol=1e-5)
+    purity = u.abs().amax(-1) / run.params["w"].norm(dim=-1)
+    torch.testing.assert_close(coded.mixture.purity, purity, rtol=1e-4, atol=1e-5)
+    assert (found["covered"] <= 1).all()
+    assert (probe(run, "growth")["lucky"] > 0).all()
+    assert (probe(run, "purified")["nu_ratio"] < 0.8).all()
+    assert (probe(run, "tickets")["sure_alive"] <= 1).all()
+    with pytest.raises(DataError, match="D=18 features in d=24"):
+        probe(run, "coupling")
+
+
+def test_overlapping_features_are_attacked_and_probed() -> None:
+    run = purified("data.basis=frame", "data.D=30")
+    seeds, coded = run.experiment.seeds, Coded.of(run)
+    m = run.data.features(seeds, torch.float32)
+    torch.testing.assert_close(coded.u, run.params["w"] @ m.transpose(1, 2))
+    # As a function of codes the net has the weights M^T w.
+    batch = run.fresh(40)
+    torch.testing.assert_close(
+        coded.reader.outputs(batch.z), run.classifier.decision(batch.x), rtol=1e-3, atol=1e-5
+    )
+    found = attack(run, [catalog.load("attacks", "label-direction")()], [0.4, 2.0], points=15)
+    assert found.smallest.isfinite().double().mean() > 0.5
+    dense_before = probe(run, "density")
+    assert (dense_before["participation"] < dense_before["participation_before"]).all()
+    assert (dense_before["universal"] < dense_before["universal_before"]).all()
+    assert (probe(run, "purified")["nu_ratio"] < 0.8).all()
+    assert (probe(run, "growth")["lucky"] > 0).all()
+    assert (probe(run, "tickets")["potential_over_law"] - 1).abs().max() < 0.3
+    for name in ("dense-mixture", "sparsity"):
+        assert all(value.isfinite().all() for value in probe(run, name).values.values())
+    for name, message in (("coupling", "basis=frame with D=30"), ("mixtures", "not unique")):
+        with pytest.raises(DataError, match=message):
             probe(run, name)
+
+
+def test_the_rule_that_knows_the_support_breaks_at_its_radius() -> None:
+    run = purified("data.basis=frame", "data.D=30")
+    radii, seeds = oracle_radii(run, 30), run.experiment.seeds
+    z = run.data.codes(seeds, 30, "test")[0].dense()
+    w, m = run.data.label_vector(seeds), run.data.dictionary(seeds)
+    for r in range(2):
+        for code, radius in zip(z[r], radii[r], strict=True):
+            on = code.nonzero()[:, 0]
+            if len(on):
+                rule = w[r, on] @ torch.linalg.pinv(m[r][:, on])
+                wanted = (w[r] @ code).abs() / rule.norm()
+                assert float(radius) == pytest.approx(float(wanted), rel=1e-9)
+    with pytest.raises(DataError, match="orthonormal features only"):
+        linear_radii(run, 5)
 
 
 def test_perturbations_become_sparser_and_the_mixture_goes() -> None:

@@ -13,6 +13,7 @@ from unmix.experiment import Experiment, Run, Samples, run
 from unmix.nets.symmetric import Symmetric
 from unmix.nets.two_layer import TwoLayer
 from unmix.perturbations.base import steepest
+from unmix.probes.base import probe
 from unmix.streams import normals
 from unmix.train.base import Checkpoint, Hooks, Record
 from unmix.train.engines.symmetric import Schedule
@@ -75,6 +76,8 @@ def by_hand(e: Experiment, clean: NoisyDescent, adversarial: int = 0, tau: float
         ("mean", "haar", None, 0.3, "linf"),
         ("mean", "transform", None, 0.0, "linf"),
         ("mean", "transform", 11, 0.3, "l2"),
+        ("mean", "frame", 24, 0.0, "l2"),
+        ("drawn", "gaussian", 12, 0.3, "linf"),
     ],
 )
 def test_both_algorithms_equal_autograd_in_input_space(
@@ -95,6 +98,20 @@ def test_both_algorithms_equal_autograd_in_input_space(
     )
     sigma = 0.1 if float(wanted["b"][0]) >= 0.25 else 0.15
     torch.testing.assert_close(done.params["sigma"], sigma * done.params["b"])
+
+
+def test_input_space_and_the_basis_of_the_features_are_one_training(monkeypatch) -> None:
+    train = Purification(clean=CLEAN, steps=3, batch=30, eta=2.0, tau=0.1)
+    e = experiment(train, basis="haar")
+    turned = run(e)
+    monkeypatch.setattr(SparseCode, "orthonormal", property(lambda data: False))
+    plain = run(e)
+    torch.testing.assert_close(plain.params, turned.params, rtol=1e-5, atol=1e-7)
+    for name, column in turned.trace.columns.items():
+        torch.testing.assert_close(plain.trace.columns[name], column, rtol=1e-4, atol=1e-6)
+    for name in ("dense-mixture", "tickets", "purified", "density"):
+        found, wanted = probe(plain, name).values, probe(turned, name).values
+        torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-5, equal_nan=True)
 
 
 @pytest.mark.parametrize("basis", ["identity", "haar"])

@@ -139,8 +139,7 @@ class LabelDirection(Direction):
 
     def directions(self, problem: Problem) -> Compass:
         seeds, y = [problem.seed], problem.batch.y[0].double()
-        u = problem.data.dictionary(seeds)[0] @ problem.data.label_vector(seeds)[0]
-        return Compass.shared(u.unsqueeze(0), -y.unsqueeze(1))
+        return Compass.shared(problem.data.ahead(seeds), -y.unsqueeze(1))
 
 
 class OtherMeans(Direction):

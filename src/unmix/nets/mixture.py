@@ -1,9 +1,9 @@
 """Neurons as a few pure features plus a dense mixture (feature purification, Thm 5.2, eq 6.1).
 
-In the basis of the features, u_i = M^T w_i, with j its largest coordinate,
+In the coordinates of the features, u_i = M^T w_i, with j the largest,
 
     N_i = {j' : |u_ij'| >= 0.35 |u_ij|},      u_i = sum_{N_i} alpha_ij' w*_j' e_j' + rest
-    nu_i = <u_i, w*>_{off j} / (|w*|^2_{off j} |u_ij|),     dense_i = |nu_i u_ij w*_{off j}| / |u_i|
+    nu_i = <u_i, w*>_{off j} / (|w*|^2_{off j} |u_ij|),     dense_i = |nu_i u_ij w*_{off j}| / |w_i|
 
 so that w_i = |u_ij| (+-M_j + nu_i sum_{j' != j} w*_j' M_j') + what neither explains. The threshold
 of N_i is ours: the paper says only that N_i is the set of the large coordinates.
@@ -11,12 +11,15 @@ of N_i is ours: the paper says only that N_i is the set of the large coordinates
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from unmix.data.sparse_code import SparseCode
 
 LARGE = 0.35
 # A neuron lives if it is on for this share of the points.
@@ -26,10 +29,14 @@ TINY = 1e-30
 
 @dataclass(frozen=True)
 class Mixture:
-    """Neurons u = M^T w and the labels' vector w* of each replica."""
+    """Neurons w in the coordinates u = M^T w of D features, and the labels' vector w*.
 
-    u: Float[Tensor, "R m d"]
-    label_vector: Float[Tensor, "R d"]
+    |u| is |w| where the features are an orthonormal basis; else w says how long a neuron is.
+    """
+
+    u: Float[Tensor, "R m D"]
+    label_vector: Float[Tensor, "R D"]
+    w: Float[Tensor, "R m d"] | None = None
 
     @cached_property
     def top(self) -> Int[Tensor, "R m"]:
@@ -43,15 +50,15 @@ class Mixture:
 
     @cached_property
     def length(self) -> Float[Tensor, "R m"]:
-        return torch.linalg.vector_norm(self.u, dim=-1)
+        return torch.linalg.vector_norm(self.u if self.w is None else self.w, dim=-1)
 
     @cached_property
     def purity(self) -> Float[Tensor, "R m"]:
-        """|u_ij| / |u_i|."""
+        """|u_ij| / |w_i|."""
         return self.peak.abs() / self.length.clamp_min(TINY)
 
     @cached_property
-    def large(self) -> Bool[Tensor, "R m d"]:
+    def large(self) -> Bool[Tensor, "R m D"]:
         """N_i."""
         return self.u.abs() >= LARGE * self.peak.abs().unsqueeze(-1)
 
@@ -81,7 +88,7 @@ class Mixture:
         return (1 - self.purity**2 - self.dense**2).clamp_min(0).sqrt()
 
     @cached_property
-    def beta(self) -> Float[Tensor, "R m d"]:
+    def beta(self) -> Float[Tensor, "R m D"]:
         """beta_ij = u_ij / w*_j off N_i, and 0 on it."""
         return (self.u / self.label_vector.unsqueeze(1)).masked_fill(self.large, 0)
 
@@ -102,9 +109,38 @@ class Mixture:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """How weights are read where they learn: in the basis of orthonormal features, or in R^d.
+
+    `ahead` is M w* there, `columns` the features of R^d (None: the first D coordinates).
+    """
+
+    label_vector: Float[Tensor, "R D"]
+    ahead: Float[Tensor, "R d"]
+    columns: Float[Tensor, "R d D"] | None
+
+    @classmethod
+    def of(cls, data: SparseCode, seeds: Sequence[int], like: Tensor) -> Reading:
+        w = data.label_vector(seeds).to(like)
+        if data.orthonormal:
+            return cls(w[:, : data.count], w, None)
+        return cls(w, data.ahead(seeds).to(like), data.dictionary(seeds).to(like))
+
+    def coordinates(self, w: Float[Tensor, "R n d"]) -> Float[Tensor, "R n D"]:
+        """<w_i, M_j>."""
+        count = self.label_vector.shape[1]
+        return w[..., :count] if self.columns is None else w @ self.columns
+
+    def __call__(self, w: Float[Tensor, "R m d"]) -> Mixture:
+        """What neurons are made of."""
+        return Mixture(self.coordinates(w), self.label_vector, w)
+
+
+@dataclass(frozen=True)
 class Split:
     """|u' - u|^2 of each neuron, by where it lies: own top, along w* off it, the rest."""
 
+    whole: Float[Tensor, "R m"]
     own: Float[Tensor, "R m"]
     along: Float[Tensor, "R m"]
     rest: Float[Tensor, "R m"]
@@ -118,7 +154,7 @@ class Split:
         along = (change @ w.unsqueeze(-1))[..., 0] - own * w_own
         dense = along.square() / (w.square().sum(-1, keepdim=True) - w_own.square())
         whole = change.square().sum(-1)
-        return cls(own.square(), dense, (whole - own.square() - dense).clamp_min(0))
+        return cls(whole, own.square(), dense, (whole - own.square() - dense).clamp_min(0))
 
 
 def cosine(one: Float[Tensor, "*s d"], other: Float[Tensor, "*s d"]) -> Float[Tensor, "*s"]:

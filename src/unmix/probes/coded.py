@@ -1,4 +1,4 @@
-"""A run of the symmetric net seen in the basis of its features, where codes are sparse."""
+"""A run of the symmetric net seen where it learns: in the basis of its features, or in R^d."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unmix.data.sparse_code import SparseCode
 from unmix.errors import DataError
 from unmix.experiment import Run
 from unmix.nets.base import Params
-from unmix.nets.mixture import ALIVE, Mixture
+from unmix.nets.mixture import ALIVE, Mixture, Reading
 from unmix.nets.symmetric import Symmetric
 from unmix.perturbations.base import Points, Scene
 from unmix.train.engines.symmetric import SymmetricGemm
@@ -23,13 +23,16 @@ POINTS = 2000
 
 @dataclass(frozen=True)
 class Coded:
-    """u = M^T w of some weights of a run, with w*, the threshold, the noise and the data."""
+    """Some weights of a run where they learn, with the threshold, the noise and the data.
 
-    u: Float[Tensor, "R m d"]
+    w is M^T w, and points are codes, where the features are orthonormal; else both are in R^d.
+    """
+
+    w: Float[Tensor, "R m d"]
     params: Params
     data: SparseCode
     seeds: tuple[int, ...]
-    label_vector: Float[Tensor, "R d"]
+    reading: Reading
 
     @classmethod
     def of(cls, run: Run, weights: str = "after") -> Coded:
@@ -46,39 +49,61 @@ class Coded:
                 raise DataError("this run has no adversarial part", "--set train.kind=purification")
             params = params | {"w": run.trace.final["before"]}
         w = params["w"]
-        turned = data.basis != "identity"
-        u = w @ data.dictionary(e.seeds, w.dtype) if turned else w
-        labels = data.label_vector(e.seeds, w.dtype)
-        return cls(u, params | {"w": u}, data, e.seeds, labels)
+        if data.orthonormal and data.basis != "identity":
+            w = w @ data.dictionary(e.seeds, w.dtype)
+        return cls(w, params | {"w": w}, data, e.seeds, Reading.of(data, e.seeds, w))
+
+    @property
+    def label_vector(self) -> Float[Tensor, "R D"]:
+        """w*."""
+        return self.reading.label_vector
 
     @property
     def mixture(self) -> Mixture:
-        """Neurons feature by feature, which every one of the d coordinates must be."""
-        if self.data.count < self.data.d:
-            came = f"D={self.data.count} features in d={self.data.d} dimensions"
-            hint = "density, sparsity, mixtures and every attack take D < d"
-            raise DataError(f"this probe reads a feature in each coordinate; got {came}", hint)
-        return Mixture(self.u, self.label_vector)
+        """Neurons feature by feature."""
+        return self.reading(self.w)
+
+    @property
+    def u(self) -> Float[Tensor, "R m D"]:
+        """<w_i, M_j>."""
+        return self.reading.coordinates(self.w)
 
     @property
     def learner(self) -> SymmetricGemm:
-        """Outputs and gradients in the basis of the features."""
+        """Outputs and gradients at `points`."""
         return SymmetricGemm.still(self.params)
+
+    @property
+    def reader(self) -> SymmetricGemm:
+        """The same net as a function of codes, f(M z): its weights there are M^T w."""
+        if self.data.orthonormal:
+            return self.learner
+        return SymmetricGemm.still(self.params | {"w": self.u})
 
     @property
     def scene(self) -> Scene:
         """What a perturbation sees; an l_inf ball stands in input space."""
-        turned = self.data.basis != "identity"
-        matrix = self.data.dictionary(self.seeds, self.u.dtype) if turned else None
-        return Scene(self.learner, self.label_vector, matrix, self.seeds, "probe.noise")
+        turned = self.data.orthonormal and self.data.basis != "identity"
+        matrix = self.data.dictionary(self.seeds, self.w.dtype) if turned else None
+        return Scene(self.learner, self.reading.ahead, matrix, self.seeds, "probe.noise")
 
     def points(self, n: int = POINTS, purpose: str = "test") -> tuple[Points, Tensor]:
-        """Held-out points in the basis of the features, sparse where there is no noise."""
-        if self.data.sigma_x or self.data.sigma_s:
-            plain: SparseCode = self.data.override("basis=identity")
-            coded = plain.sample(self.seeds, n, purpose, self.u.dtype)
-            return coded.x, coded.y
-        return self.data.codes(self.seeds, n, purpose, self.u.dtype)
+        """Held-out points where the weights are, sparse where there is no noise."""
+        if self.data.sparse:
+            return self.data.codes(self.seeds, n, purpose, self.w.dtype)
+        plain: SparseCode = self.data
+        if self.data.orthonormal:
+            plain = self.data.override("basis=identity")
+        coded = plain.sample(self.seeds, n, purpose, self.w.dtype)
+        return coded.x, coded.y
+
+    def orthogonal(self) -> None:
+        """Refuse features that are no orthonormal basis of R^d."""
+        if self.data.orthonormal and self.data.count == self.data.d:
+            return
+        came = f"basis={self.data.basis} with D={self.data.count} features in d={self.data.d}"
+        hint = "dense-mixture, tickets, growth, purified, density and sparsity take others, too"
+        raise DataError(f"this probe needs an orthonormal basis of features; got {came}", hint)
 
     def alive(self) -> Bool[Tensor, "R m"]:
         """Neurons that are on at 0.5 % of the points or more."""

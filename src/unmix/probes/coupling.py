@@ -39,6 +39,7 @@ def coupling(run: Run) -> Measured:
     """How far each coupling is from what it stands for, over the size of that."""
     adversarial = "before" in run.trace.final
     clean, net = Coded.of(run, "before" if adversarial else "after"), Coded.of(run)
+    net.orthogonal()
     values = _main(clean)
     if adversarial:
         values |= _robust(clean, net, run.experiment.train.tau)

@@ -5,7 +5,7 @@
     Rij = sum_ij <w_i, w_j>^2 / (sum |w_i|^2)^2
 
 Means are over living neurons (on at 0.5 % of the points); `winners` have |N_i| = 1 and live. The
-dense mixture's size nu is given as it is and over kappa/d.
+dense mixture's size nu is given as it is and over kappa/D.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ def dense_mixture(run: Run) -> Measured:
     coded, start = Coded.of(run), Coded.of(run, "start")
     parts, alive = coded.mixture, coded.alive()
     winners = alive & parts.alone
-    d, kappa = coded.data.d, coded.data.kappa
+    count, kappa = coded.data.count, coded.data.kappa
     along = (coded.u @ coded.label_vector.unsqueeze(-1))[..., 0]
     values = {
-        "alive": alive.double().sum(1) / d,
-        "winners": winners.double().sum(1) / d,
-        "covered": _covered(parts.top, alive & (parts.purity > COVERS), d),
+        "alive": alive.double().sum(1) / count,
+        "winners": winners.double().sum(1) / count,
+        "covered": _covered(parts.top, alive & (parts.purity > COVERS), count),
         "features": mean_over(parts.large.sum(-1).to(coded.u), alive),
         "purity": mean_over(parts.purity, alive),
         "nu": mean_over(parts.nu, winners),
-        "nu_over_law": mean_over(parts.nu, winners) / (kappa / d),
+        "nu_over_law": mean_over(parts.nu, winners) / (kappa / count),
         "dense": mean_over(parts.dense, alive),
         "longest": parts.length.amax(1),
         "residue": mean_over(parts.residue, alive),
         "right_sign": mean_over(parts.right_sign.to(coded.u), alive),
         "alpha": mean_over(parts.peak.abs(), winners),
-        "beta_over_law": parts.beta.mean((1, 2)) / (coded.data.k / d),
-        "beta_max_over_law": parts.beta.abs().amax((1, 2)) / (coded.data.k / d),
-        "along": (along * alive).sum(1) / (kappa * d),
+        "beta_over_law": parts.beta.mean((1, 2)) / (coded.data.k / count),
+        "beta_max_over_law": parts.beta.abs().amax((1, 2)) / (coded.data.k / count),
+        "along": (along * alive).sum(1) / (kappa * count),
         "along_min": along.amin(1),
-        "theta_start": mean_over(cosine(coded.u, start.u), alive),
-        "theta_others": _others(coded.u, alive),
-        "R0": _self_overlap(coded.u, start.u),
-        "Rij": _overlap(coded.u),
+        "theta_start": mean_over(cosine(coded.w, start.w), alive),
+        "theta_others": _others(coded.w, alive),
+        "R0": _self_overlap(coded.w, start.w),
+        "Rij": _overlap(coded.w),
     }
     arrays = {"purity_each": parts.purity, "dense_each": parts.dense, "alive_each": alive}
     return Measured({name: v.double() for name, v in values.items()}, arrays)

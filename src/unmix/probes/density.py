@@ -1,6 +1,6 @@
 """How dense the perturbations are that fool a net (purification, section 5.1, Fig 7).
 
-In the basis of the features, delta = M^T of an FGM perturbation:
+In the coordinates of the features, delta = M^T of an FGM perturbation:
 
     participation = |delta|_1^2 / (d |delta|_2^2)   (1: all coordinates alike, 1/d: one coordinate)
     on_support    = share of |delta|^2 on supp(z),     universal = cos(delta, -y M w*)
@@ -30,13 +30,15 @@ def density(run: Run) -> Measured:
 def _of(coded: Coded, suffix: str) -> dict[str, torch.Tensor]:
     x, y = coded.points()
     delta = FGM().perturb(coded.scene, x, y, 1.0)
-    support = coded.data.codes(coded.seeds, y.shape[1], "test")[0].dense() != 0
-    squares = delta.square().sum(-1)
+    z = coded.data.codes(coded.seeds, y.shape[1], "test")[0].dense()
+    # All of R^d, beyond D < d features, too.
+    held = delta if coded.data.orthonormal else coded.reading.coordinates(delta)
+    squares = held.square().sum(-1)
     moved = squares > 0
-    w = torch.nn.functional.normalize(coded.label_vector, dim=-1)
+    w = torch.nn.functional.normalize(coded.reading.ahead, dim=-1)
     each = {
-        "participation": delta.abs().sum(-1).square() / coded.data.d / squares,
-        "on_support": (delta.square() * support).sum(-1) / squares,
+        "participation": held.abs().sum(-1).square() / coded.data.width / squares,
+        "on_support": (held.square() * (z != 0)).sum(-1) / squares,
         "universal": -y * (delta @ w.unsqueeze(-1))[..., 0],
     }
     means = {name: _mean(v, moved) for name, v in each.items()}

@@ -1,6 +1,6 @@
 """The race of the features in a neuron (purification, Lemmas C.8 to C.10, C.16, C.18, C.22).
 
-    growth_ij = d E[y (1[<w_i,x> + rho >= b] + 1[-<w_i,x> + rho >= b]) z_j]
+    growth_ij = D E[y (1[<w_i,x> + rho >= b] + 1[-<w_i,x> + rho >= b]) z_j]
 
 at the start: Theta(1) for sure neurons on their feature, small for neurons without a ticket, and so
 with l' at the end (C.16). For a winner of a trained net the pull of its own feature,
@@ -40,12 +40,12 @@ def growth(run: Run) -> Measured:
     ratio = trained / whole.gather(1, parts.top)
     x, y = coded.points()
     values = {
-        "lucky": coded.data.d * mean_over(own, sure),
-        "unlucky": coded.data.d * others,
-        "unlucky_after": coded.data.d * others_after,
+        "lucky": coded.data.count * mean_over(own, sure),
+        "unlucky": coded.data.count * others,
+        "unlucky_after": coded.data.count * others_after,
         "coupling": _median(ratio, coupled),
         "coupling_sd": _spread(ratio, coupled),
-        "coupled": coupled.double().mean(1) * coupled.shape[1] / coded.data.d,
+        "coupled": coupled.double().mean(1) * coupled.shape[1] / coded.data.count,
         "pull": pull(y * coded.learner.outputs(x), "logistic").mean(1),
     }
     return Measured({name: v.double() for name, v in values.items()})
@@ -55,7 +55,7 @@ def _at_start(coded: Coded) -> tuple[Tensor, Tensor]:
     """E[y (1 + 1) z_j] at each neuron's top, with the label's sign; its mean size elsewhere."""
     parts, table = coded.mixture, torch.zeros_like(coded.u)
     for z, y in _batches(coded):
-        table += coded.learner.response(z, y) / BATCHES
+        table += _response(coded, z, y)
     own = _at(table, parts.top) * coded.label_vector.gather(1, parts.top).sign()
     return own, _elsewhere(table, parts)
 
@@ -64,11 +64,17 @@ def _at_end(coded: Coded) -> tuple[Tensor, Tensor, Tensor]:
     """E[y l' (1 + 1) z_j] at each neuron's top, its mean size elsewhere, and E[y l' z_j]."""
     table, whole = torch.zeros_like(coded.u), torch.zeros_like(coded.label_vector)
     for z, y in _batches(coded):
-        weight = y * pull(y * coded.learner.outputs(z), "logistic")
-        table += coded.learner.response(z, weight) / BATCHES
-        whole += (weight.unsqueeze(1) @ z.dense())[:, 0] / (BATCH * BATCHES)
+        weight = y * pull(y * coded.reader.outputs(z), "logistic")
+        table += _response(coded, z, weight)
+        codes = z.dense()[..., : coded.data.count]
+        whole += (weight.unsqueeze(1) @ codes)[:, 0] / (BATCH * BATCHES)
     parts = coded.mixture
     return _at(table, parts.top), _elsewhere(table, parts), whole
+
+
+def _response(coded: Coded, z: SparseRows, weight: Tensor) -> Tensor:
+    """A batch's part of E[weight (1 + 1) z_j]."""
+    return coded.reader.response(z, weight)[..., : coded.data.count] / BATCHES
 
 
 def _elsewhere(table: Tensor, parts: Mixture) -> Tensor:

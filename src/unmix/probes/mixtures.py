@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from unmix.errors import DataError
 from unmix.experiment import Run
 from unmix.nets.base import Model
 from unmix.probes.base import Measured
@@ -25,6 +26,9 @@ def mixtures(run: Run) -> Measured:
     """Features a neuron, cosine with the closest one, and share of |w|^2 in the features' span."""
     w, weight = _neurons(run)
     mu = normalize(run.data.features(run.experiment.seeds, w.dtype).to(w.device), dim=-1)
+    if mu.shape[1] > mu.shape[2]:
+        came = f"{mu.shape[1]} features in {mu.shape[2]} dimensions"
+        raise DataError(f"what a neuron holds of each feature is not unique; got {came}")
     products = w @ mu.transpose(1, 2)
     held = torch.linalg.solve(mu @ mu.transpose(1, 2), products.transpose(1, 2)).transpose(1, 2)
     closest = (normalize(w, dim=-1) @ mu.transpose(1, 2)).abs().amax(-1)

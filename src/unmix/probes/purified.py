@@ -2,7 +2,8 @@
 
     rel2 = sum |w_i - w'_i|^2 / sum |w_i|^2,   theta(w_i, w'_i),   |w' - w|^2 = own + along + rest
 
-own: along the neuron's top feature; along: on the line of w* off it, the dense direction; rest.
+own: along the neuron's top feature; along: on the line of w* off it, the dense direction; rest. The
+three are shares of the change in the coordinates of the features.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ def purified(run: Run) -> Measured:
     """Size and direction of the change, over the neurons that were alive before it."""
     before, after = Coded.of(run, "before"), Coded.of(run)
     alive = before.alive()
-    change, size = (after.u - before.u).square().sum(-1), before.u.square().sum(-1)
+    change, size = (after.w - before.w).square().sum(-1), before.w.square().sum(-1)
     split = Split.of(before.mixture, after.mixture)
     winners = alive & before.mixture.alone
     nu, nu_after = (mean_over(c.mixture.nu, winners) for c in (before, after))
-    similar = cosine(before.u, after.u)
+    similar = cosine(before.w, after.w)
     values = {
         "rel2": change.sum(1) / size.sum(1),
         "theta": mean_over(similar, alive),
         "theta_above": mean_over((similar > 0.8).to(similar), alive),
-        "own": _share(split.own, change, alive),
-        "along": _share(split.along, change, alive),
-        "rest": _share(split.rest, change, alive),
-        "along_over_isotropic": _share(split.along, change, alive) * before.data.d,
+        "own": _share(split.own, split.whole, alive),
+        "along": _share(split.along, split.whole, alive),
+        "rest": _share(split.rest, split.whole, alive),
+        "along_over_isotropic": _share(split.along, split.whole, alive) * before.data.count,
         "nu_before": nu,
         "nu_after": nu_after,
         "nu_ratio": nu_after / nu,

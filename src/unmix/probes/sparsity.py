@@ -33,7 +33,7 @@ def sparsity(run: Run) -> Measured:
     deltas = {name: FGM().perturb(net.scene, x, y, 1.0) for name, net in nets.items()}
     living = {"random": clean.alive(), "clean": clean.alive(), "robust": robust.alive()}
     for r in range(run.replicas):
-        weights = {"random": start.u[r], "clean": clean.u[r], "robust": robust.u[r]}
+        weights = {"random": start.w[r], "clean": clean.w[r], "robust": robust.w[r]}
         units = {name: normalize(u[living[name][r]], dim=-1) for name, u in weights.items()}
         for name, columns in units.items():
             paths.setdefault(f"inputs_{name}", []).append(lasso_path(inputs[r], columns))

@@ -32,7 +32,7 @@ def tickets(run: Run) -> Measured:
     if run.experiment.net.initial != "gaussian":
         raise DataError("only a random start draws tickets", "--set net.initial=gaussian")
     coded, start = Coded.of(run), Coded.of(run, "start")
-    net, d = run.experiment.net, coded.data.d
+    net, d, count = run.experiment.net, coded.data.d, coded.data.count
     high, low = ((net.c1 + sign * C2) * math.log(d) for sign in (1, -1))
     size = net.scale(d)
     square = (start.u / size).square()
@@ -44,11 +44,11 @@ def tickets(run: Run) -> Measured:
     same = now.top == first.top
     strong = now.peak.square() >= 4 * coded.data.k * coded.params["b"].reshape(-1, 1).square()
     values = {
-        "potential": potential.sum((1, 2)) / d,
-        "potential_over_law": potential.sum((1, 2)) / d / (net.m * 2 * _tail(math.sqrt(low))),
-        "sure": sure.sum(1) / d,
-        "sure_over_law": sure.sum(1) / d / _expected_sure(net.m, d, high, low),
-        "features_with_sure": _shares(first.top, sure, d),
+        "potential": potential.sum((1, 2)) / count,
+        "potential_over_law": potential.sum((1, 2)) / count / (net.m * 2 * _tail(math.sqrt(low))),
+        "sure": sure.sum(1) / count,
+        "sure_over_law": sure.sum(1) / count / _expected_sure(net.m, count, high, low),
+        "features_with_sure": _shares(first.top, sure, count),
         "sure_alive": mean_over(alive.to(coded.u), sure),
         "sure_keep": mean_over((same & now.right_sign).to(coded.u), sure),
         "kept": mean_over(same.to(coded.u), alive),

@@ -59,9 +59,7 @@ class ContrastWalk:
         self.first = {name: torch.zeros_like(start.params[name]) for name in self.net.learned}
         self.second = {name: torch.zeros_like(value) for name, value in self.first.items()}
         like = start.batch.x
-        matrix = self.data.dictionary(self.seeds)
-        ahead = (matrix @ self.data.label_vector(self.seeds).unsqueeze(-1))[..., 0]
-        self.like, self.ahead = like, ahead.to(like)
+        self.like, self.ahead = like, self.data.ahead(self.seeds).to(like)
         self.recorded = self.train.record.steps(self.train.steps)
         self.step, self.rows = 0, list[Tensor]()
 

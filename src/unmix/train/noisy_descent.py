@@ -22,6 +22,8 @@ from unmix.train.walk import Noise, Phase, Plan, Source, Walks
 # Looking at one entry of [points, neurons], in multiplications: measured at d = 100 to 400, where
 # the estimate was within a half of what steps on sparse points took.
 LOOK = 25
+# A dense product in single precision does so many multiplications in the time of one.
+DENSE = 6
 
 
 class NoisyDescent(Training):
@@ -47,7 +49,7 @@ class NoisyDescent(Training):
     def cost(self, net: Symmetric, data: SparseCode, points: int) -> int:
         opening = min(self.opening, self.steps)
         seen = opening * self.opening_batch + (self.steps - opening) * (self.batch or points)
-        return int(seen * net.m * (LOOK + data.kappa))
+        return int(seen * net.m * (LOOK + (data.kappa if data.sparse else data.d / DENSE)))
 
     def threads(self, net: Any, data: Any, points: int, pack: int, dtype: str) -> int:
         """Its steps are compiled for one."""

@@ -18,7 +18,7 @@ from unmix.nets.symmetric import Symmetric
 from unmix.perturbations.gradient import FGM
 from unmix.spec import AnySpec, Kind
 from unmix.train.base import Start, Training
-from unmix.train.noisy_descent import LOOK, NoisyDescent
+from unmix.train.noisy_descent import DENSE, LOOK, NoisyDescent
 from unmix.train.walk import Phase, Plan, Walks
 
 
@@ -44,7 +44,7 @@ class Purification(Training):
     def cost(self, net: Symmetric, data: SparseCode, points: int) -> int:
         """A gradient at sparse points and a step on dense ones, whose product is a fast one."""
         entries = self.steps * (self.batch or points) * net.m
-        each = 2 * (LOOK + data.kappa) + data.d / 6
+        each = 2 * (LOOK + data.kappa) + data.d / DENSE
         return self.clean.cost(net, data, points) + int(entries * each)
 
     def threads(self, net: Any, data: Any, points: int, pack: int, dtype: str) -> int:

@@ -1,7 +1,8 @@
 """The symmetric net's training, replica by replica: phases of steps, each with its own points.
 
-Everything is done in the basis of the features, u = M^T w, where codes are sparse; weights are
-turned there at the start and back at the end. Replicas share nothing, so each walks alone.
+Where features are orthonormal everything is done in their basis, u = M^T w, in which codes are
+sparse; weights are turned there at the start and back at the end. Where they overlap it is done in
+input space, on dense points. Replicas share nothing, so each walks alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from unmix.data.sparse_code import SparseCode
 from unmix.nets.base import Params
+from unmix.nets.mixture import Reading
 from unmix.perturbations.base import Perturbation, Points, Scene, dense
 from unmix.streams import normals
 from unmix.train.base import Checkpoint, Hooks, Start, Stop, Trace
@@ -90,11 +92,11 @@ class Plan:
 
 
 class Supply:
-    """Where one seed's points come from, in the basis of the features."""
+    """Where one seed's points come from: in the basis of the features, if they are one."""
 
     def __init__(self, plan: Plan, data: SparseCode, seed: int, kept: int, like: Tensor) -> None:
         self.plan, self.seed, self.like = plan, seed, like
-        self.data: SparseCode = data.override("basis=identity")
+        self.data: SparseCode = data.override("basis=identity") if data.orthonormal else data
         if plan.source == "fixed":
             self.kept, self.labels = self.draw(kept, "train")
             self.count = kept
@@ -112,7 +114,7 @@ class Supply:
     def draw(self, n: int, purpose: str) -> tuple[Points, Float[Tensor, "1 n"]]:
         """Sparse where there is no noise."""
         kind, place = self.like.dtype, self.like.device
-        if self.data.sigma_x or self.data.sigma_s:
+        if not self.data.sparse:
             coded = self.data.sample((self.seed,), n, purpose, kind)
             return coded.x.to(place), coded.y.to(place)
         z, y = self.data.codes((self.seed,), n, purpose, kind)
@@ -125,18 +127,17 @@ class Walk:
     def __init__(self, plan: Plan, start: Start, r: int) -> None:
         self.plan, self.data, self.seed = plan, start.data, start.seeds[r]
         w = start.params["w"][r : r + 1]
-        turned = self.data.basis != "identity"
-        self.dictionary = (
-            self.data.dictionary((self.seed,), w.dtype).to(w.device) if turned else None
-        )
+        self.dictionary = None
+        if self.data.orthonormal and self.data.basis != "identity":
+            self.dictionary = self.data.dictionary((self.seed,), w.dtype).to(w.device)
         u = w if self.dictionary is None else w @ self.dictionary
         params = {"w": u, "b": start.params["b"][r : r + 1]}
         self.engine = SymmetricGemm(params, plan.schedule, dictionary=self.dictionary)
         self.supply = Supply(plan, self.data, self.seed, start.batch.points, w)
-        labels = self.data.label_vector((self.seed,), w.dtype).to(w.device)
-        self.scene = Scene(self.engine, labels, self.dictionary, (self.seed,), "")
+        read = Reading.of(self.data, (self.seed,), w)
+        self.scene = Scene(self.engine, read.ahead, self.dictionary, (self.seed,), "")
         points = self.supply.draw(Watch.POINTS, "train.watch")
-        self.watch = Watch(self.scene, *points, u.clone(), plan.norm, plan.radius)
+        self.watch = Watch(self.scene, *points, read, u.clone(), plan.norm, plan.radius)
         self.before, self.phase = u.clone(), plan.phases[0]
         self.step, self.stop = 0, None if plan.steps else Stop("steps", 0)
         self.rows: list[Tensor] = []

@@ -4,6 +4,7 @@ neurons are made of. Robust accuracies here are those of one cheap attack each, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -47,7 +48,7 @@ class Watch:
     zeroed: share of points at which FGM's zero rule strikes; active: share of neurons on at a point
     and of the neurons that are alive: how many there are, the share that kept its first largest
     coordinate, that has the label's sign there, and the means of purity, nu, dense part and
-    theta(w, w^(0)).
+    theta(w, w^(0)). `read` takes weights for what neurons are made of.
     """
 
     POINTS: ClassVar[int] = 1000
@@ -55,6 +56,7 @@ class Watch:
     scene: Scene
     x: Points
     y: Float[Tensor, "1 n"]
+    read: Callable[[Tensor], Mixture]
     first: Float[Tensor, "1 m d"]
     norm: Norm
     radius: float
@@ -88,8 +90,8 @@ class Watch:
         return _right(self.y * self.scene.learner.outputs(moved))
 
     def _neurons(self, u: Float[Tensor, "1 m d"], alive: Tensor) -> list[Tensor]:
-        now = Mixture(u, self.scene.label_vector)
-        kept = now.top == self.first.abs().argmax(-1)
+        now = self.read(u)
+        kept = now.top == self.read(self.first).top
         each = (
             kept.to(u),
             now.right_sign.to(u),

@@ -15,6 +15,7 @@ MAIN = (
         "Codes are sparse, symmetric and independent",
         why_not="what the sampler does by construction; its moments are tested",
     ),
+    Item("section 2", "section", "Dictionaries: unitary, and incoherent ones"),
     Item("Fact 2.2", "lemma", "A code has Theta(k) nonzero entries"),
     Item("section 3", "section", "Linear learners are not robust, thresholded ones are"),
     Item("Def 4.1", "definition", "Clean error", why_not=DEFINED),

@@ -50,7 +50,14 @@ RADII_INF = (0.0125, 0.025, 0.0375, 0.05)
 
 def settings(size: Size) -> dict[str, Setting]:
     """Name -> experiment."""
-    return _ladder(size) | _controls(size) | _starts(size) | _linf(size) | _simple(size)
+    return (
+        _ladder(size)
+        | _controls(size)
+        | _starts(size)
+        | _linf(size)
+        | _simple(size)
+        | _overlapping(size)
+    )
 
 
 def world(d: int) -> SparseCode:
@@ -192,3 +199,15 @@ def _simple(size: Size) -> dict[str, Setting]:
             table[f"{name}-{how}"] = Setting(learner, attack=plan)
     printed = table["tangent-clean"].experiment.with_("net.sign=minus")
     return table | {"tangent-printed": Setting(printed)}
+
+
+def _overlapping(size: Size) -> dict[str, Setting]:
+    """Half as many features again as dimensions, at paper size: trained in input space."""
+    if size == "quick":
+        return {}
+    d = SIDE[size]
+    before, after = _plans(size)
+    frame = _experiment(d, size, purification(d, size)).with_(
+        "data.basis=frame", f"data.D={3 * d // 2}"
+    )
+    return {"frame-clean": Setting(frame, attack=before), "frame": Setting(frame, attack=after)}

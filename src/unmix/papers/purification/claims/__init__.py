@@ -7,6 +7,7 @@ from unmix.papers.purification.claims import (
     clean,
     coupling,
     deep,
+    frame,
     simple,
 )
 
@@ -16,5 +17,6 @@ CLAIMS: tuple[Claim, ...] = (
     *simple.CLAIMS,
     *appendix.CLAIMS,
     *coupling.CLAIMS,
+    *frame.CLAIMS,
     *deep.CLAIMS,
 )

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 
 from unmix.attacks.coded import CodeSuite, cleanly_trained
 from unmix.claims import Sample
 from unmix.data.sparse_code import SparseCode
+from unmix.errors import DataError
 from unmix.experiment import Run
 from unmix.papers.base import Evidence
 from unmix.papers.purification.settings import TAU, TAU_INF
@@ -90,8 +92,8 @@ def transfer(evidence: Evidence, setting: str) -> Sample:
     Seeds share w* and the dictionary and nothing else.
     """
     coded, tau = weights(evidence, setting), tau_of(evidence.run(setting))
-    rolled = coded.u.roll(-1, 0)
-    others = replace(coded, u=rolled, params=coded.params | {"w": rolled})
+    rolled = coded.w.roll(-1, 0)
+    others = replace(coded, w=rolled, params=coded.params | {"w": rolled})
     x, y = coded.points()
     right = [
         (y * coded.learner.outputs(dense(x) + FGM().perturb(net.scene, x, y, tau)) > 0)
@@ -124,19 +126,40 @@ def tau_of(run: Run) -> float:
 
 
 def oracle_radii(run: Run, points: int) -> Tensor:
-    """Exact radii of the pure rule on the first held-out points, up to 1/(2 sqrt k)."""
+    """Exact radii of the pure rule on the first held-out points, up to 1/(2 sqrt k).
+
+    Where features overlap the rule knows the support S and reads z_S = M_S^+ x there, so that its
+    radius is |<w*, z>| / |(M_S^+)^T w*_S|.
+    """
     data: SparseCode = run.data
     z, _ = data.codes(run.experiment.seeds, points, "test")
     w = data.label_vector(run.experiment.seeds).unsqueeze(1)
     codes = z.dense()
     held = (codes != 0) * w
+    if not data.orthonormal:
+        held = _read_out(data.dictionary(run.experiment.seeds), codes != 0, held)
     linf = tau_of(run) == TAU_INF
     size = held.abs().sum(-1) if linf else held.norm(dim=-1)
     return (codes * w).sum(-1).abs() / size.clamp_min(1e-12)
 
 
+def _read_out(m: Tensor, on: Tensor, held: Tensor) -> Tensor:
+    """(M_S^+)^T w*_S = M_S (M_S^T M_S)^-1 w*_S for each point [R n d], S = on [R n D]."""
+    gram = m.transpose(1, 2) @ m
+    rows = []
+    for columns, overlaps, supports, weights in zip(m, gram, on, held, strict=True):
+        # Beyond S the matrix is the identity and the weight 0.
+        pairs = supports.unsqueeze(2) & supports.unsqueeze(1)
+        inside = torch.where(pairs, overlaps, torch.eye(len(overlaps)).to(m))
+        rows.append(torch.linalg.solve(inside, weights.unsqueeze(-1))[..., 0] @ columns.T)
+    return torch.stack(rows)
+
+
 def linear_radii(run: Run, points: int) -> Tensor:
-    """Exact l2 radii of the linear rule <M w*, x>."""
+    """Exact l2 radii of the linear rule <M w*, x>, which is <w*, z> where M is orthonormal."""
+    if not run.data.orthonormal:
+        came = f"data.basis={run.data.basis}"
+        raise DataError(f"the linear rule reads <w*, z> of orthonormal features only; got {came}")
     z, _ = run.data.codes(run.experiment.seeds, points, "test")
     w = run.data.label_vector(run.experiment.seeds)
     score = (z.dense() @ w.unsqueeze(-1))[..., 0]

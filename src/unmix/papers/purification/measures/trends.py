@@ -45,6 +45,12 @@ def most(evidence: Evidence, what: str, *ladder: str) -> Sample:
     return Sample(table.max(0).tolist(), failed, note)
 
 
+def ratio(evidence: Evidence, what: str, setting: str, other: str) -> Sample:
+    """The value at one setting over that at another, seed by seed."""
+    table, failed, note = _table(evidence, what, (setting, other))
+    return Sample((table[0] / table[1]).tolist(), failed, f"{note} at {setting}, {other}")
+
+
 def gain_exponent(evidence: Evidence, *ladders: str) -> Sample:
     """Exponent in d of the median radius after adversarial training over that before."""
     half = len(ladders) // 2
