@@ -18,10 +18,11 @@ ZERO = 1e-3
 
 @dataclass(frozen=True)
 class Path:
-    """Relative squared error and number of nonzeros of each point along the path."""
+    """Relative squared error, number of nonzeros and W y of each point along the path."""
 
     error: Float[Tensor, "L n"]
     nonzeros: Float[Tensor, "L n"]
+    rebuilt: Float[Tensor, "L n d"]
 
     def needed(self, level: float) -> Float[Tensor, " n"]:
         """Nonzeros where the error first falls to a level; the last ones if it never does."""
@@ -36,12 +37,13 @@ def lasso_path(x: Float[Tensor, "n d"], columns: Float[Tensor, "q d"]) -> Path:
     step = 1 / float(torch.linalg.matrix_norm(gram, ord=2))
     top = goal.abs().amax(1, keepdim=True)
     y = torch.zeros_like(goal)
-    errors, counts = [], []
+    errors, counts, rows = [], [], []
     for weight in torch.logspace(0, float(torch.tensor(LAST).log10()), WEIGHTS).tolist():
         y = _descend(y, gram, goal, step, weight * top)
-        errors.append((x - y @ columns).square().sum(1) / x.square().sum(1))
+        rows.append(y @ columns)
+        errors.append((x - rows[-1]).square().sum(1) / x.square().sum(1))
         counts.append((y.abs() > ZERO * y.abs().amax(1, keepdim=True)).double().sum(1))
-    return Path(torch.stack(errors), torch.stack(counts))
+    return Path(torch.stack(errors), torch.stack(counts), torch.stack(rows))
 
 
 def _descend(y: Tensor, gram: Tensor, goal: Tensor, step: float, weight: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Perturbations (Fig 7), sparse reconstruction (Fig 12), and radii beside the oracle's."""
+"""Perturbations (Fig 7), and radii beside the oracle's."""
 
 from __future__ import annotations
 
@@ -49,37 +49,6 @@ def perturbations(evidence: Evidence) -> Drawing:
         "training it lies on the point's own features."
     )
     return Drawing(canvas, table, caption, "Dense perturbation before, sparse one after.")
-
-
-def reconstruction(evidence: Evidence) -> Drawing:
-    """Fig 12: nonzeros against relative squared error, inputs left and perturbations right."""
-    found = evidence.probe("side", "sparsity")
-    groups = {
-        "inputs": ("inputs_random", "inputs_clean", "inputs_robust"),
-        "perturbations": ("delta_clean", "delta_robust"),
-    }
-    colors = {"random": style.MUTED, "clean": style.RED, "robust": style.BLUE}
-    table: Table = {"what": [], "error": [], "nonzeros": []}
-    with style.canvas(6.4, 3.0) as canvas:
-        for axes, (title, members) in zip(canvas.subplots(1, 2), groups.items(), strict=True):
-            for member in members:
-                error, count = (
-                    np.asarray(found[f"{member}_{part}"].double().mean(0))
-                    for part in ("error", "nonzeros")
-                )
-                kind = member.split("_")[1]
-                axes.semilogx(error, count, color=colors[kind], label=kind)
-                table["what"] += [member] * len(error)
-                table["error"] += list(error)
-                table["nonzeros"] += list(count)
-            axes.set(title=title, xlabel="relative squared error", xlim=(1e-3, 1))
-            axes.legend(loc="upper right")
-        canvas.axes[0].set_ylabel("nonzero coefficients")
-    caption = (
-        "Lasso over all weights, dictionary: living neurons. Left: inputs in random, clean and "
-        "robust features. Right: perturbations of the clean and of the robust net, in robust ones."
-    )
-    return Drawing(canvas, table, caption, "Robust features need the fewest nonzeros.")
 
 
 def radii(evidence: Evidence) -> Drawing:
