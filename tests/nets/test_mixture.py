@@ -9,7 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unmix.nets.mixture import Mixture, Split, cosine, mean_over
+from unmix.data.sparse_code import SparseCode
+from unmix.nets.mixture import Mixture, Reading, Split, cosine, mean_over
 
 D = 9
 
@@ -79,3 +80,28 @@ def test_cosines_and_means() -> None:
     torch.testing.assert_close(cosine(one, other), torch.tensor([math.sqrt(0.5), 0.0]))
     values, chosen = torch.tensor([[1.0, 3.0], [5.0, 7.0]]), torch.tensor([[1, 1], [0, 0]]).bool()
     torch.testing.assert_close(mean_over(values, chosen), torch.tensor([2.0, 0.0]))
+
+
+@pytest.mark.parametrize(("basis", "D"), [("frame", 18), ("gaussian", 9), ("haar", 9)])
+def test_a_pure_neuron_has_no_mixture_and_a_mixed_one_has_its_own(basis: str, D: int) -> None:
+    data = SparseCode(d=12, D=D, k=4.0, basis=basis)
+    like = torch.zeros(1, dtype=torch.float64)
+    seeds = (0, 1)
+    if data.orthonormal:
+        reading, features = Reading.of(data, seeds, like), torch.eye(12).double()[None, :D]
+    else:
+        reading, features = Reading.of(data, seeds, like), data.features(seeds)
+    features = features.expand(2, -1, -1)
+    pure = reading(-2 * features)
+    torch.testing.assert_close(pure.top, torch.arange(D).expand(2, -1))
+    torch.testing.assert_close(pure.purity, torch.ones(2, D).double())
+    torch.testing.assert_close(pure.nu, torch.zeros(2, D).double())
+    # M w* off M_j, a tenth of it at each neuron.
+    ahead = reading.ahead.unsqueeze(1)
+    off = ahead - (ahead * features).sum(-1, keepdim=True) * features
+    mixed = reading(-2 * features + 0.2 * off)
+    torch.testing.assert_close(mixed.top, pure.top)
+    torch.testing.assert_close(mixed.nu, torch.full((2, D), 0.1).double())
+    split = Split.of(pure, mixed)
+    torch.testing.assert_close(split.along, (0.2 * off).square().sum(-1))
+    torch.testing.assert_close(split.own + split.rest, torch.zeros(2, D).double())

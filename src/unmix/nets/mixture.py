@@ -6,7 +6,8 @@ In the coordinates of the features, u_i = M^T w_i, with j the largest,
     nu_i = <u_i, w*>_{off j} / (|w*|^2_{off j} |u_ij|),     dense_i = |nu_i u_ij w*_{off j}| / |w_i|
 
 so that w_i = |u_ij| (+-M_j + nu_i sum_{j' != j} w*_j' M_j') + what neither explains. The threshold
-of N_i is ours: the paper says only that N_i is the set of the large coordinates.
+of N_i is ours: the paper says only that N_i is the set of the large coordinates. "Off j" is what
+is orthogonal to M_j, so that a pure neuron has no mixture, whether or not features overlap.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ TINY = 1e-30
 class Mixture:
     """Neurons w in the coordinates u = M^T w of D features, and the labels' vector w*.
 
-    |u| is |w| where the features are an orthonormal basis; else w says how long a neuron is.
+    Features that are no orthonormal basis come with the neurons w themselves, which are not as long
+    as u, and with their effects on M w*, <M_j, M w*>; else these are u and w*.
     """
 
     u: Float[Tensor, "R m D"]
     label_vector: Float[Tensor, "R D"]
     w: Float[Tensor, "R m d"] | None = None
+    effects: Float[Tensor, "R D"] | None = None
 
     @cached_property
     def top(self) -> Int[Tensor, "R m"]:
@@ -50,7 +53,12 @@ class Mixture:
 
     @cached_property
     def length(self) -> Float[Tensor, "R m"]:
-        return torch.linalg.vector_norm(self.u if self.w is None else self.w, dim=-1)
+        return torch.linalg.vector_norm(self.neurons, dim=-1)
+
+    @property
+    def neurons(self) -> Tensor:
+        """w."""
+        return self.u if self.w is None else self.w
 
     @cached_property
     def purity(self) -> Float[Tensor, "R m"]:
@@ -75,12 +83,12 @@ class Mixture:
     @cached_property
     def nu(self) -> Float[Tensor, "R m"]:
         """Size of the dense mixture over that of the top coordinate."""
-        return self._along / self._rest.clamp_min(TINY) / self.peak.abs().clamp_min(TINY)
+        return self._along / self.rest.clamp_min(TINY) / self.peak.abs().clamp_min(TINY)
 
     @cached_property
     def dense(self) -> Float[Tensor, "R m"]:
         """Share of the norm that the dense mixture has."""
-        return self._along.abs() / self._rest.sqrt() / self.length.clamp_min(TINY)
+        return self._along.abs() / self.rest.sqrt() / self.length.clamp_min(TINY)
 
     @cached_property
     def residue(self) -> Float[Tensor, "R m"]:
@@ -98,21 +106,35 @@ class Mixture:
         return self.label_vector.gather(1, self.top)
 
     @cached_property
-    def _along(self) -> Float[Tensor, "R m"]:
-        """<u_i, w*> off the top coordinate."""
-        return (self.u @ self.label_vector.unsqueeze(-1))[..., 0] - self.peak * self._own
+    def _effect(self) -> Float[Tensor, "R m"]:
+        """<M_j, M w*>."""
+        return self._effects.gather(1, self.top)
+
+    @property
+    def _effects(self) -> Float[Tensor, "R D"]:
+        return self.label_vector if self.effects is None else self.effects
 
     @cached_property
-    def _rest(self) -> Float[Tensor, "R m"]:
-        """|w*|^2 off the top coordinate."""
-        return self.label_vector.square().sum(-1, keepdim=True) - self._own.square()
+    def _along(self) -> Float[Tensor, "R m"]:
+        """<w_i, M w*> off the top feature."""
+        return self.along(self.u, self.peak)
+
+    def along(self, u: Float[Tensor, "R m D"], own: Float[Tensor, "R m"]) -> Float[Tensor, "R m"]:
+        """<v, M w*> off the top features, of any v with coordinates u and `own` at the tops."""
+        return (u @ self.label_vector.unsqueeze(-1))[..., 0] - own * self._effect
+
+    @cached_property
+    def rest(self) -> Float[Tensor, "R m"]:
+        """|M w*|^2 off the top feature."""
+        whole = (self.label_vector * self._effects).sum(-1, keepdim=True)
+        return whole - self._effect.square()
 
 
 @dataclass(frozen=True)
 class Reading:
     """How weights are read where they learn: in the basis of orthonormal features, or in R^d.
 
-    `ahead` is M w* there, `columns` the features of R^d (None: the first D coordinates).
+    `ahead` is M w* there, `columns` the features of R^d (None: the first D axes).
     """
 
     label_vector: Float[Tensor, "R D"]
@@ -133,14 +155,14 @@ class Reading:
 
     def __call__(self, w: Float[Tensor, "R m d"]) -> Mixture:
         """What neurons are made of."""
-        return Mixture(self.coordinates(w), self.label_vector, w)
+        effects = self.coordinates(self.ahead.unsqueeze(1))[:, 0]
+        return Mixture(self.coordinates(w), self.label_vector, w, effects)
 
 
 @dataclass(frozen=True)
 class Split:
-    """|u' - u|^2 of each neuron, by where it lies: own top, along w* off it, the rest."""
+    """|w' - w|^2 of each neuron, by where it lies: own top, along M w* off it, the rest."""
 
-    whole: Float[Tensor, "R m"]
     own: Float[Tensor, "R m"]
     along: Float[Tensor, "R m"]
     rest: Float[Tensor, "R m"]
@@ -148,13 +170,11 @@ class Split:
     @classmethod
     def of(cls, before: Mixture, after: Mixture) -> Split:
         """Of the change from one to the other, in the coordinates of the first's tops."""
-        change = after.u - before.u
-        top, w = before.top.unsqueeze(-1), before.label_vector
-        own, w_own = change.gather(-1, top)[..., 0], w.gather(1, before.top)
-        along = (change @ w.unsqueeze(-1))[..., 0] - own * w_own
-        dense = along.square() / (w.square().sum(-1, keepdim=True) - w_own.square())
-        whole = change.square().sum(-1)
-        return cls(whole, own.square(), dense, (whole - own.square() - dense).clamp_min(0))
+        change, top = after.u - before.u, before.top.unsqueeze(-1)
+        own = change.gather(-1, top)[..., 0]
+        dense = before.along(change, own).square() / before.rest
+        whole = (after.neurons - before.neurons).square().sum(-1)
+        return cls(own.square(), dense, (whole - own.square() - dense).clamp_min(0))
 
 
 def cosine(one: Float[Tensor, "*s d"], other: Float[Tensor, "*s d"]) -> Float[Tensor, "*s"]:

@@ -2,8 +2,7 @@
 
     rel2 = sum |w_i - w'_i|^2 / sum |w_i|^2,   theta(w_i, w'_i),   |w' - w|^2 = own + along + rest
 
-own: along the neuron's top feature; along: on the line of w* off it, the dense direction; rest. The
-three are shares of the change in the coordinates of the features.
+own: along the neuron's top feature; along: on the line of M w* off it, the dense direction; rest.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ def purified(run: Run) -> Measured:
         "rel2": change.sum(1) / size.sum(1),
         "theta": mean_over(similar, alive),
         "theta_above": mean_over((similar > 0.8).to(similar), alive),
-        "own": _share(split.own, split.whole, alive),
-        "along": _share(split.along, split.whole, alive),
-        "rest": _share(split.rest, split.whole, alive),
-        "along_over_isotropic": _share(split.along, split.whole, alive) * before.data.count,
+        "own": _share(split.own, change, alive),
+        "along": _share(split.along, change, alive),
+        "rest": _share(split.rest, change, alive),
+        "along_over_isotropic": _share(split.along, change, alive) * before.data.count,
         "nu_before": nu,
         "nu_after": nu_after,
         "nu_ratio": nu_after / nu,

@@ -19,11 +19,11 @@ from unmix.train.base import Start, Training
 from unmix.train.engines.symmetric import Schedule
 from unmix.train.walk import Noise, Phase, Plan, Source, Walks
 
-# Looking at one entry of [points, neurons], in multiplications: measured at d = 100 to 400, where
-# the estimate was within a half of what steps on sparse points took.
-LOOK = 25
-# A dense product in single precision does so many multiplications in the time of one.
-DENSE = 6
+# Looking at one entry of [points, neurons], in multiplications: with it the estimate is within a
+# fifth of the CPU time that the paper's ladder took at d = 100, 200 and 400.
+LOOK = 80
+# A plain dense product does so many multiplications while a training does one.
+DENSE = 4
 
 
 class NoisyDescent(Training):
