@@ -224,6 +224,9 @@ def test_couplings_are_the_definitions_with_the_noise_averaged() -> None:
     brought = linear(clean, mu, x) - nothing
     cosine = torch.nn.functional.cosine_similarity(brought, score)
     torch.testing.assert_close(found["main_correlation"], cosine, rtol=1e-5, atol=0)
+    off = linear(clean, clean.u - pure, x) - nothing
+    share = off.abs().mean(1) / before.abs().mean(1)
+    torch.testing.assert_close(found["small_share"], share, rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(
         found["main_bias"], nothing.std(1) / score.std(1), rtol=1e-4, atol=1e-6
     )

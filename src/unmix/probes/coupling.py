@@ -52,6 +52,7 @@ def _main(clean: Coded) -> dict[str, Tensor]:
     score = (dense(x) @ clean.label_vector.unsqueeze(-1))[..., 0]
     f = clean.learner.outputs(x)
     brought = frozen(clean.params, dense(x), dense(x), stand_ins(clean))
+    small = frozen(clean.params, dense(x), dense(x), clean.u * ~clean.mixture.large)
     own, size = (clean.learner.input_gradient(x) * dense(x)).sum(-1), score.std(1)
     return {
         "main_correlation": _correlation(brought, score),
@@ -59,6 +60,8 @@ def _main(clean: Coded) -> dict[str, Tensor]:
         "main_exact": ((brought - score).abs() <= NEAR * size.unsqueeze(1)).double().mean(1),
         # g_{t,4} of Claim D.8: what does not depend on mu, in units of a score of alpha = 1.
         "main_bias": (f - own).std(1) / size,
+        # What is off N_i in the neurons, as a part of the output.
+        "small_share": small.abs().mean(1) / f.abs().mean(1),
     }
 
 

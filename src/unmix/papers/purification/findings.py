@@ -44,4 +44,19 @@ FINDINGS = (
         "defend. Robust accuracies are therefore judged in units of that rule's.",
         ("thm-5.3b",),
     ),
+    Finding(
+        "The purified net does not follow the clean one's outputs",
+        "Frozen at x, the purified net at x + delta is itself to half a per cent (Lemma F.11). "
+        "With the pure parts of the clean neurons it should be the clean net at x (Lemma F.12), "
+        "and is off by three quarters of it and more at d = 100 and above: what is off N_i, "
+        "o(1) in the limit, carries the larger part of what the clean net says.",
+        ("lemma-F.11", "lemma-F.12", "lemma-F.15"),
+    ),
+    Finding(
+        "Incoherent dictionaries, trivially",
+        "With a tenth more features than dimensions everything is as with orthonormal ones. With "
+        "half as many again the universal perturbation is as strong and adversarial training "
+        "still helps, but the mixture is no longer in the neurons that hold a feature.",
+        ("incoherent-mild-nu", "incoherent-frame-nu", "incoherent-frame-universal"),
+    ),
 )

@@ -31,7 +31,7 @@ def tickets(evidence: Evidence) -> Drawing:
             table["d"] += [run.data.d] * len(rows)
             table["step"] += steps
             axes.set(title=f"d = {run.data.d}", xlabel="step", ylim=(0, 1.02))
-        panels[0].legend(loc="lower left")
+        panels[0].legend(loc="lower right")
     caption = (
         "Clean training: accuracy; mean purity (largest coordinate over the norm) of the neurons "
         "that live at that step; and the share of them whose largest coordinate is still that of "
