@@ -368,6 +368,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.certify.exact:ExactL2",
             "exact l2 radii: branch and bound over the neurons that vote against the label",
         ),
+        "exact-linf": Entry(
+            "unmix.certify.exact:ExactLinf",
+            "exact l_inf radii: the same search, its nodes bounded by a simplex method",
+        ),
         "root": Entry(
             "unmix.certify.bounds:Root",
             "its convex relaxation at the self-consistent radius (rounds=0: CROWN-type)",
@@ -396,7 +400,7 @@ CATALOG: dict[str, dict[str, Entry]] = {
         ),
         "brute-force": Entry(
             "unmix.certify.brute:BruteForce",
-            "exact l2 radii over all activation patterns of a few neurons: an oracle",
+            "exact radii over all activation patterns of a few neurons: an oracle",
         ),
     },
 }

@@ -187,20 +187,29 @@ def certificate(
     *,
     points: int | None = None,
     above: Float[Tensor, "R n"] | None = None,
+    norm: Norm = "l2",
 ) -> Certificate:
-    """Certify the first held-out points of each seed, by default as exactly as the net allows."""
+    """Certify the first held-out points of each seed, by default as exactly as the net allows.
+
+    A method has its norm; without one, `norm` says in which the radii are asked.
+    """
     if points is not None and points < 1:
         raise CertificateError(f"expected at least one point to certify, got points={points}")
     question = Question.of(run, points or run.experiment.samples.test)
     if method is None:
         from unmix.certify.choice import best
 
-        method = best(question)
+        method = best(question, norm)
     return replace(method.answer(question, above), unit=run.data.unit)
 
 
 def lengths(delta: Float[Tensor, "*s d"], norm: Norm) -> Float[Tensor, "*s"]:
     return delta.norm(dim=-1) if norm == "l2" else delta.abs().amax(-1)
+
+
+def dual(w: Float[Tensor, "*s d"], norm: Norm) -> Float[Tensor, "*s"]:
+    """max <w, delta> over |delta| <= 1: the l2 norm for l2, the l1 norm for linf."""
+    return w.norm(dim=-1) if norm == "l2" else w.abs().sum(-1)
 
 
 def blank(question: Question, lower: Tensor, status: int, norm: Norm, why: str = "") -> Certificate:

@@ -23,6 +23,7 @@ from unmix.certify.base import (
     Norm,
     Question,
     blank,
+    dual,
 )
 from unmix.certify.curves import Code
 from unmix.certify.exact import Reduced
@@ -86,24 +87,24 @@ class Interval(PerMargin):
 
 
 class Root(PerMargin):
-    """The relaxation at the root of the branch and bound, at its self-consistent radius (l2).
+    """The relaxation at the root of the branch and bound, at its self-consistent radius.
 
     With `rounds` = 0 the tangents stay as they are at x: a CROWN-type bound.
     """
 
     kind: Literal["root"] = "root"
+    threat: Norm = "l2"
     rounds: int = Field(30, ge=0, description="rounds of coordinate ascent a radius")
 
+    @property
+    def norm(self) -> Norm:
+        return self.threat
+
     def bound(self, margin: Margin, x: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
-        net = Reduced.of(margin, Code.of(margin.activation), x)
+        net = Reduced.of(margin, Code.of(margin.activation), x, self.threat)
         if net.never:
             return torch.full((len(x),), torch.inf, dtype=x.dtype)
         return torch.from_numpy(roots(net.compiled, *net.points, net.limits.numpy(), self.rounds))
-
-
-def dual(w: Float[Tensor, "M d"], norm: Norm) -> Float[Tensor, " M"]:
-    """max <w, delta> over |delta| <= 1: the l2 norm for l2, the l1 norm for linf."""
-    return w.norm(dim=-1) if norm == "l2" else w.abs().sum(-1)
 
 
 def largest(holds: Callable[[Tensor], Tensor], points: int) -> Float[Tensor, " points"]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unmix.certify.base import Certificate, Certifier, Question, certificate
-from unmix.certify.exact import ExactL2
+from unmix.certify.base import Certificate, Certifier, Norm, Question, certificate
+from unmix.certify.bounds import Root
+from unmix.certify.exact import ExactL2, ExactLinf
 from unmix.certify.softmax import SoftmaxDual
 from unmix.certify.softmax_exact import SoftmaxExact, unknown
 from unmix.experiment import Run
+
+# Neurons up to which exact linf radii take seconds, not minutes.
+SMALL = 64
 
 
 @dataclass(frozen=True)
@@ -23,8 +27,11 @@ class CertifyPlan:
         return certificate(run, self.method or best(Question.of(run, 1)), points=self.points)
 
 
-def best(question: Question) -> Certifier:
+def best(question: Question, norm: Norm = "l2") -> Certifier:
     """The exact radius where there is a method for it, else the best bound."""
+    if norm == "linf":
+        small = question.form.w.shape[1] <= SMALL
+        return ExactLinf() if small else Root(threat="linf")
     if question.reading != "difference":
         return ExactL2()
     return SoftmaxDual() if unknown(question) else SoftmaxExact()

@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from unmix.certify.curves import slope, value
-from unmix.certify.relaxation import add, along, dot, relax, reset, tangents
+from unmix.certify.relaxation import add, along, dot, dual, length, reset, tangents
+from unmix.certify.relaxing import relax
 from unmix.train.engines.compiled import compiled
 
 FAST, THOROUGH = 30, 3000
@@ -56,13 +57,13 @@ def _edge(net, z0, z, limit):  # type: ignore[no-untyped-def]
 @compiled
 def improve(net, point, delta, rho, best, room):  # type: ignore[no-untyped-def]
     """Try the way through `delta` as an attack; the new incumbent, kept in `best`."""
-    length = math.sqrt(dot(delta, delta))
-    if length == 0:
+    far = length(net, delta)
+    if far == 0:
         return rho
     at(net, point.z0, delta, room.z)
-    share = _edge(net, point.z0, room.z, rho / length)
-    if share * length < rho:
-        rho = share * length
+    share = _edge(net, point.z0, room.z, rho / far)
+    if share * far < rho:
+        rho = share * far
         best[:] = share * delta
     return rho
 
@@ -73,15 +74,15 @@ def corner(net, point, rho, best, room):  # type: ignore[no-untyped-def]
 
     A ray that meets the set in a corner may leave it at once, so that rounding decides.
     """
-    length, delta = math.sqrt(dot(room.out, room.out)), room.out.copy()
-    if length == 0:
+    far, delta = length(net, room.out), room.out.copy()
+    if far == 0:
         # x itself lies on the surface: any length will do.
-        length = rho * NUDGES[0]
+        far = rho * NUDGES[0]
     here = np.empty(len(point.z0))
     at(net, point.z0, delta, here)
     for aside in NUDGES:
-        _inward(net, here, 100 * aside * length, room)
-        room.out[:] = delta + aside * length * room.u
+        _inward(net, here, 100 * aside * far, room)
+        room.out[:] = delta + aside * far * room.u
         rho = improve(net, point, room.out, rho, best, room)
     room.out[:] = delta
     return rho
@@ -108,11 +109,11 @@ def _inward(net, z, small, room):  # type: ignore[no-untyped-def]
             else:
                 up = along(net.A, j, u) > -TINY * net.norms[j]
                 add(V, net.a[j] * (1.0 if up else net.p), net.A, j)
-        length = math.sqrt(dot(V, V))
-        if length == 0 or dot(u, V) < -TINY * length * math.sqrt(dot(u, u)):
+        steep = math.sqrt(dot(V, V))
+        if steep == 0 or dot(u, V) < -TINY * steep * math.sqrt(dot(u, u)):
             break
-        u -= V / length
-    size = math.sqrt(dot(u, u))
+        u -= V / steep
+    size = length(net, u)
     if size > 0:
         u /= size
 
@@ -123,7 +124,7 @@ def _descend(net, point, node, rho, best, room):  # type: ignore[no-untyped-def]
     for _ in range(DESCENTS):
         before = rho
         reset(net, point, node)
-        relax(net, point, node, rho, rho, FAST, HASTE, room)
+        relax(net, point, node, rho, 0.0, rho, FAST, HASTE, room)
         rho = improve(net, point, room.out, rho, best, room)
         if not rho < before * (1 - 1e-6):
             break
@@ -134,11 +135,13 @@ def _descend(net, point, node, rho, best, room):  # type: ignore[no-untyped-def]
 
 @compiled
 def _shoot(net, point, rho, best, room):  # type: ignore[no-untyped-def]
-    """Along -room.u, in steps that double: the first success, if one lies within rho."""
-    length = math.sqrt(dot(room.u, room.u))
-    if length == 0:
+    """Along -room.u (its signs), in steps that double: the first success, if one is within rho."""
+    if net.cube:
+        room.u[:] = np.sign(room.u)
+    size = length(net, room.u)
+    if size == 0:
         return rho
-    step = rho * 0.5**DOUBLINGS / length
+    step = rho * 0.5**DOUBLINGS / size
     for _ in range(DOUBLINGS):
         room.out[:] = -step * room.u
         at(net, point.z0, room.out, room.z)
@@ -163,7 +166,7 @@ def _singles(net, point, room):  # type: ignore[no-untyped-def]
         k = own + j
         room.u[:] = room.V
         add(room.u, -net.a[k], net.A, k)
-        order[j] = (n - net.a[k] * point.z0[k]) / max(math.sqrt(dot(room.u, room.u)), 1e-300)
+        order[j] = (n - net.a[k] * point.z0[k]) / max(dual(net, room.u), 1e-300)
     return np.argsort(order)[:SINGLES]
 
 

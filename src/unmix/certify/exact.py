@@ -1,10 +1,11 @@
-"""Exact l2 radii of two-layer nets: a difference of convex functions, by branch and bound.
+"""Exact radii of two-layer nets: a difference of convex functions, by branch and bound.
 
 The oriented margin is m = sum_P a phi(z) - sum_Q a phi(z) + c with phi convex: only the neurons Q
 that vote against the label make it non-convex, and only those are branched on (`search`). Each node
-is bounded by tangents on P and chords on Q (`relaxation`), in coordinates of the neurons' span:
-delta matters only through W delta. Of several outputs, every rival is asked in turn, and one whose
-radius cannot be below the smallest so far is left at once.
+is bounded by tangents on P and chords on Q (`relaxation`). In l2 delta matters only through
+W delta, and has the coordinates of the neurons' span; in linf it keeps those of the input. Of
+several outputs, every rival is asked in turn, and one whose radius cannot be below the smallest so
+far is left at once.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ from unmix.certify.base import (
     UNSUPPORTED,
     Certificate,
     Certifier,
+    Norm,
     Question,
     blank,
+    dual,
+    lengths,
 )
 from unmix.certify.curves import GAUSSIAN, Code
 from unmix.certify.margins import Margin, margins
@@ -43,18 +47,18 @@ NOTHING = 1e-12
 ROOM = 20_000_000
 
 
-class ExactL2(Certifier):
+class Exact(Certifier):
     """Branch and bound until upper <= lower (1 + tol), or `nodes` relaxations a point and rival."""
 
-    kind: Literal["exact-l2"] = "exact-l2"
     tol: float = Field(1e-4, gt=0, lt=1, description="relative gap at which a point is closed")
     nodes: int = Field(20_000, ge=1, description="relaxations, after which a point is a timeout")
 
     def bracket(self, question: Question, above: Float[Tensor, "R n"]) -> Certificate:
         lower = torch.full(question.shape, torch.inf, dtype=torch.float64)
         if question.reading == "difference":
-            why = "exact-l2 knows signs of one output and largest outputs; use softmax-exact"
-            return blank(question, torch.zeros_like(lower), UNSUPPORTED, "l2", why)
+            knows = "knows signs of one output and largest outputs; use softmax-exact"
+            why = f"{self.kind} {knows}"
+            return blank(question, torch.zeros_like(lower), UNSUPPORTED, self.norm, why)
         upper, witness = lower.clone(), torch.zeros_like(question.x)
         cut = torch.zeros(question.shape, dtype=torch.bool)
         for replica in range(len(question.x)):
@@ -72,14 +76,14 @@ class ExactL2(Certifier):
         lower = torch.minimum(lower, upper)
         closed = (lower >= upper * (1 - self.tol)) | ((lower == 0) & (upper < NOTHING))
         status = torch.where(closed, EXACT, torch.where(cut, TIMEOUT, BOUND))
-        return Certificate(lower, upper, status, witness)
+        return Certificate(lower, upper, status, witness, norm=self.norm)
 
     def _against(
         self, question: Question, margin: Margin, todo: Tensor, best: Float[Tensor, " n"]
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Lower and upper ends, deltas and timeouts against one rival."""
         x = question.x[margin.replica, todo]
-        net = Reduced.of(margin, Code.of(margin.activation), x)
+        net = Reduced.of(margin, Code.of(margin.activation), x, self.norm)
         if net.never:
             never = torch.full_like(best, torch.inf)
             return never, never, torch.zeros_like(x), torch.zeros_like(best, dtype=torch.bool)
@@ -88,13 +92,30 @@ class ExactL2(Certifier):
         low, high, ended, _, delta = nearest_of_all(
             net.compiled, *net.points, limit.numpy(), self.tol, self.nodes, room
         )
-        delta = torch.from_numpy(delta) @ net.basis.T
-        return torch.from_numpy(low), torch.from_numpy(high), delta, torch.from_numpy(ended == CUT)
+        cut = torch.from_numpy(ended == CUT)
+        return torch.from_numpy(low), torch.from_numpy(high), net.outward(delta), cut
+
+
+class ExactL2(Exact):
+    """Exact l2 radii."""
+
+    kind: Literal["exact-l2"] = "exact-l2"
+
+
+class ExactLinf(Exact):
+    """Exact linf radii; the inputs have no box."""
+
+    kind: Literal["exact-linf"] = "exact-linf"
+
+    @property
+    def norm(self) -> Norm:
+        return "linf"
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """A margin as the compiled code takes it: own neurons first, rows in the span's coordinates."""
+    """A margin as the compiled code takes it: own neurons first, and for l2 rows in the span's
+    coordinates. `norms` and |x| (`far`) are of a dual pair of norms: |<w, x>| <= norms far."""
 
     w: Float[Tensor, "m d"]
     a: Float[Tensor, " m"]
@@ -103,13 +124,15 @@ class Reduced:
     far: Float[Tensor, " n"]
     margin: Margin
     code: Code
+    norm: Norm = "l2"
 
     @classmethod
-    def of(cls, margin: Margin, code: Code, x: Float[Tensor, "n d"]) -> Reduced:
+    def of(cls, margin: Margin, code: Code, x: Float[Tensor, "n d"], norm: Norm = "l2") -> Reduced:
         w, b, a = merge(margin.w, margin.b, margin.a, code)
         order = torch.cat([(a > 0).nonzero(), (a < 0).nonzero()]).flatten()
         z = x @ w[order].T + b[order]
-        return cls(w[order], a[order].abs(), int((a > 0).sum()), z, x.norm(dim=1), margin, code)
+        own, far = int((a > 0).sum()), lengths(x, norm)
+        return cls(w[order], a[order].abs(), own, z, far, margin, code, norm)
 
     @property
     def never(self) -> bool:
@@ -125,19 +148,29 @@ class Reduced:
     def basis(self) -> Float[Tensor, "d r"]:
         return torch.linalg.qr(self.w.T).Q
 
+    @cached_property
+    def norms(self) -> Float[Tensor, " m"]:
+        return dual(self.w, self.norm)
+
     @property
     def limits(self) -> Float[Tensor, " n"]:
         """How far to look where no success is known."""
-        norms = self.w.norm(dim=1)
+        norms = self.norms
         kinks = (self.z.abs() / norms).amax(1) + abs(self.margin.c) / (self.a * norms).sum()
         return torch.where(kinks > 0, FAR * kinks, 1.0)
 
     @property
     def compiled(self) -> Net:
         """The net as the compiled code takes it."""
-        rows, norms = (self.w @ self.basis).numpy(), self.w.norm(dim=1).numpy()
-        code, c, strict = self.code, self.margin.c, self.margin.strict
-        return Net(rows, self.a.numpy(), self.own, c, strict, norms, code.kind, code.p, code.q)
+        cube = self.norm == "linf"
+        rows = (self.w if cube else self.w @ self.basis).contiguous().numpy()
+        how = self.norms.numpy(), cube, self.code.kind, self.code.p, self.code.q
+        return Net(rows, self.a.numpy(), self.own, self.margin.c, self.margin.strict, *how)
+
+    def outward(self, delta: np.ndarray) -> Float[Tensor, "n d"]:
+        """Perturbations of the input, from the coordinates of the compiled code."""
+        found = torch.from_numpy(delta)
+        return found if self.norm == "linf" else found @ self.basis.T
 
     @property
     def points(self) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,9 @@ import numpy as np
 
 from unmix.certify.curves import EXPONENTIAL, GAUSSIAN, LINES, value
 from unmix.certify.descent import CARE, FAST, HASTE, THOROUGH, at, attack, corner, improve
-from unmix.certify.relaxation import Node, Point, Room, chords, relax, reset
+from unmix.certify.kinks import table
+from unmix.certify.relaxation import Node, Point, Room, chords, reset
+from unmix.certify.relaxing import relax
 from unmix.train.engines.compiled import compiled
 
 # A curve is split no closer to an end than this share of its interval.
@@ -34,8 +36,10 @@ class Queue(NamedTuple):
     free: np.ndarray
     lo: np.ndarray
     hi: np.ndarray
+    s: np.ndarray
     t: np.ndarray
     nu: np.ndarray
+    held: np.ndarray
     pick: np.ndarray
     place: np.ndarray
 
@@ -127,7 +131,7 @@ def _bounded(net, point, node, parent, rho, tol, best, room):  # type: ignore[no
     if _silent(net, point, node, rho) or not chords(net, point, node, rho):
         return math.inf, rho, -1, 0.0
     bound, goal = max(parent, _behind_walls(net, point, node)), rho * (1 - tol)
-    bound = max(bound, relax(net, point, node, rho, goal, FAST, HASTE, room))
+    bound = max(bound, relax(net, point, node, rho, bound, goal, FAST, HASTE, room))
     if bound >= goal:
         return bound, rho, -1, 0.0
     better = improve(net, point, room.out, rho, best, room)
@@ -136,7 +140,7 @@ def _bounded(net, point, node, parent, rho, tol, best, room):  # type: ignore[no
     if pick >= 0:
         return bound, better, pick, place
     # A leaf is convex, so its optimum is the answer; give it the time to converge.
-    bound = max(bound, relax(net, point, node, rho, goal, THOROUGH, CARE, room))
+    bound = max(bound, relax(net, point, node, rho, bound, goal, THOROUGH, CARE, room))
     better = improve(net, point, room.out, better, best, room)
     if bound < better * (1 - tol) and net.kind == LINES:
         better = corner(net, point, better, best, room)
@@ -151,20 +155,26 @@ def nearest(net, point, rho, tol, most, queue, node, best, room):  # type: ignor
     """
     start = rho
     rho = attack(net, point, node, rho, best, room)
-    reset(net, point, node)
     node.lo[:], node.hi[:] = -math.inf, math.inf
+    # Chords first: walls start without weight on these.
+    chords(net, point, node, rho)
+    reset(net, point, node)
     bound, rho, pick, place = _bounded(net, point, node, 0.0, rho, tol, best, room)
-    vacant, size, nodes, done = len(queue.keys), 0, 1, math.inf
-    for j in range(vacant):
-        queue.free[j] = vacant - 1 - j
+    # Slots that were given back, and those that were ever used.
+    vacant, used, size, nodes, done = 0, 0, 0, 1, math.inf
     while True:
-        if pick < 0 or vacant == 0:
+        if pick < 0 or (vacant == 0 and used == len(queue.keys)):
             done = min(done, bound)
         else:
-            vacant -= 1
-            slot = queue.free[vacant]
+            if vacant > 0:
+                vacant -= 1
+                slot = queue.free[vacant]
+            else:
+                slot = used
+                used += 1
             queue.lo[slot], queue.hi[slot] = node.lo, node.hi
-            queue.t[slot], queue.nu[slot] = node.t, node.nu
+            queue.s[slot], queue.t[slot], queue.nu[slot] = node.s, node.t, node.nu
+            queue.held[slot] = node.held
             queue.pick[slot], queue.place[slot] = pick, place
             size = _push(queue, size, bound, slot)
         # Nodes come in pairs: the sides of one split, the upper one first.
@@ -177,10 +187,10 @@ def nearest(net, point, rho, tol, most, queue, node, best, room):  # type: ignor
             vacant += 1
             split, cut = queue.pick[held], queue.place[held]
             before = (
-                queue.lo[held].copy(), queue.hi[held].copy(),
-                queue.t[held].copy(), queue.nu[held].copy(),
+                queue.lo[held].copy(), queue.hi[held].copy(), queue.s[held].copy(),
+                queue.t[held].copy(), queue.nu[held].copy(), queue.held[held].copy(),
             )  # fmt: skip
-        node.lo[:], node.hi[:], node.t[:], node.nu[:] = before
+        node.lo[:], node.hi[:], node.s[:], node.t[:], node.nu[:], node.held[:] = before
         if nodes % 2 == 1:
             node.lo[split] = cut
         else:
@@ -198,8 +208,10 @@ def memory(net):  # type: ignore[no-untyped-def]
     against, (M, r) = len(net.a) - net.own, net.A.shape
     s, i, nu = np.empty(against), np.empty(against), np.zeros(against)
     lo, hi = np.full(against, -math.inf), np.full(against, math.inf)
-    node = Node(lo, hi, s, i, np.empty(net.own), nu)
-    return node, Room(np.empty(r), np.empty(r), np.empty(r), np.empty(M), np.empty(r))
+    held = np.full(M if net.cube else 0, -1)
+    node = Node(lo, hi, lo.copy(), hi.copy(), s, i, np.empty(net.own), nu, held)
+    V, walls, out, z, u = np.empty(r), np.empty(r), np.empty(r), np.empty(M), np.empty(r)
+    return node, Room(V, walls, out, z, u, table(net))
 
 
 @compiled
@@ -208,12 +220,13 @@ def nearest_of_all(net, Z, far, limits, tol, most, slots):  # type: ignore[no-un
     n, (M, r), own = len(Z), net.A.shape, net.own
     lower, upper, ended = np.zeros(n), np.zeros(n), np.zeros(n, np.int64)
     nodes, delta = np.zeros(n, np.int64), np.zeros((n, r))
+    node, room = memory(net)
     queue = Queue(
         np.empty(slots), np.empty(slots, np.int64), np.empty(slots, np.int64),
-        np.empty((slots, M - own)), np.empty((slots, M - own)), np.empty((slots, own)),
-        np.empty((slots, M - own)), np.empty(slots, np.int64), np.empty(slots),
+        np.empty((slots, M - own)), np.empty((slots, M - own)), np.empty((slots, M - own)),
+        np.empty((slots, own)), np.empty((slots, M - own)),
+        np.empty((slots, len(node.held)), np.int64), np.empty(slots, np.int64), np.empty(slots),
     )  # fmt: skip
-    node, room = memory(net)
     for k in range(n):
         point = Point(Z[k], np.abs(Z[k]) + 2 * far[k] * net.norms)
         lower[k], upper[k], ended[k], nodes[k] = nearest(
@@ -229,13 +242,15 @@ def roots(net, Z, far, limits, rounds):  # type: ignore[no-untyped-def]
     node, room = memory(net)
     for k in range(len(Z)):
         point = Point(Z[k], np.abs(Z[k]) + 2 * far[k] * net.norms)
-        reset(net, point, node)
         low, high = 0.0, limits[k]
+        node.lo[:], node.hi[:] = -math.inf, math.inf
+        chords(net, point, node, high)
+        reset(net, point, node)
         for _ in range(HALVINGS):
             # In the geometric middle, once there is one.
             rho = math.sqrt(low * high) if low > 0 else high / 8
             chords(net, point, node, rho)
-            bound = relax(net, point, node, rho, rho, rounds, HASTE, room)
+            bound = relax(net, point, node, rho, 0.0, rho, rounds, HASTE, room)
             found[k] = max(found[k], min(rho, bound))
             if bound >= rho:
                 low = max(rho, low)

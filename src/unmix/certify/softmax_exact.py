@@ -158,7 +158,7 @@ class Side:
         w, weight = self.w[self.hears], weight[self.hears]
         own = int(self.hears[: self.own].sum())
         rows, norms = (w @ self.basis).numpy(), w.norm(dim=1).numpy()
-        return Net(rows, weight.numpy(), own, c, self.strict, norms, EXPONENTIAL, 0.0, 1.0)
+        return Net(rows, weight.numpy(), own, c, self.strict, norms, False, EXPONENTIAL, 0.0, 1.0)
 
     def asked(self, point: int) -> tuple[np.ndarray, np.ndarray]:
         """Pre-activations [1 m] and |x| of a point."""
