@@ -46,10 +46,11 @@ def test_an_unknown_curve_is_refused() -> None:
         Code.of(GaussianPower(3.0, 0.1))
 
 
-def scanned(asked: Question, point: int) -> float:
+def scanned(asked: Question, point: int, norm: float = 2) -> float:
     """Smallest step along many rays at which a point is lost: from above, to 1e-2 or so."""
     angles = torch.linspace(0, 2 * np.pi, ANGLES + 1, dtype=torch.float64)[:-1]
     rays = torch.stack([angles.cos(), angles.sin()], 1)
+    rays = rays / torch.linalg.vector_norm(rays, norm, dim=1, keepdim=True)
     t = torch.linspace(0, REACH, STEPS, dtype=torch.float64)
     moved = asked.x[0, point] + t[:, None, None] * rays
     f = asked.form.decision(moved.reshape(1, -1, 2)).reshape(STEPS, ANGLES)
