@@ -12,7 +12,8 @@ from unmix.attacks.base import Attack, Found, attack
 from unmix.attacks.directions import AverageDirection, NearestOpposite, RandomDirections
 from unmix.attacks.gradient import PGD
 from unmix.attacks.minimum import MinimumNorm
-from unmix.attacks.problem import Line, problems
+from unmix.attacks.line import Line
+from unmix.attacks.problem import problems
 from unmix.attacks.suite import SuiteL2, robustness
 from unmix.attacks.threat import Threat
 from unmix.data.clusters import Clusters
@@ -272,7 +273,7 @@ def test_a_ray_stops_at_its_first_crossing() -> None:
     (problem,) = problems(run, Threat(), 4.0, 6)
     u = run.centres[0, 2] - run.centres[0, 0]
     direction = (u / u.norm()).expand(6, 32)
-    first = problem.ray(Line.of(problem, direction, torch.arange(6)))
+    first = Line.of(problem, direction, torch.arange(6)).first()
     for t, x, y in zip(first, run.test_batch.x[0], run.test_batch.y[0], strict=True):
         fine = torch.linspace(0, problem.reach, 20_001, dtype=torch.float64)[1:]
         hits = fine[run.model.predict((x + fine[:, None] * direction[0])[None])[0] != y]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lab import unchecked_shapes
-from unmix.attacks import problem
+from unmix.attacks import line
 from unmix.attacks.base import Attacked
 from unmix.attacks.gradient import PGD
 from unmix.attacks.minimum import MinimumNorm
@@ -37,8 +37,8 @@ def attacked(run: Run, plan: AttackPlan) -> Attacked:
     """A coarse attack: two of its constants are lowered for the time."""
     suite = SuiteL2(minimum=MinimumNorm(steps=4, hops=0), pgd=PGD(steps=3, restarts=2))
     with unchecked_shapes(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(problem, "GRID", 20)
-        patch.setattr(problem, "BISECTIONS", 10)
+        patch.setattr(line, "GRID", 20)
+        patch.setattr(line, "PROBES", 6)
         return suite.curve(run, plan.radii(run.experiment))
 
 

@@ -18,7 +18,10 @@ from torch import Tensor
 
 from unmix.attacks.flags import flags, without_gradient
 from unmix.attacks.objectives import TIE, fooled, margin
-from unmix.attacks.problem import Problem, chosen, problems
+from unmix.attacks.frame import Frame, Moves
+from unmix.attacks.line import Line, chosen
+from unmix.attacks.problem import BLOCK, Problem, problems
+from unmix.attacks.target import FormTarget
 from unmix.attacks.threat import Threat
 from unmix.attacks.training import fooling
 from unmix.errors import AttackError
@@ -28,30 +31,62 @@ from unmix.spec import Spec
 
 L2 = Threat()
 HAIR = 1e-8
-# Numbers in the perturbations that are judged at a time.
-BLOCK = 2**18
 
 
 @dataclass(frozen=True)
 class Found:
-    """A perturbation of each point, and for which points the attack claims a success."""
+    """A perturbation of each point, and for which points the attack claims a success.
 
-    delta: Float[Tensor, "n d"]
+    Perturbations in the span of a net's neurons are kept as mixtures of them until they are judged:
+    delta = mix @ basis, or `mix` itself.
+    """
+
+    mix: Float[Tensor, "n D"]
     hit: Bool[Tensor, " n"]
+    basis: Float[Tensor, "D d"] | None = None
 
     @classmethod
     def none(cls, problem: Problem) -> Found:
         delta = torch.zeros_like(problem.x, dtype=torch.float64)
         return cls(delta, torch.zeros_like(problem.right))
 
+    @property
+    def delta(self) -> Float[Tensor, "n d"]:
+        """Every perturbation."""
+        return self.mix if self.basis is None else self.mix @ self.basis
+
+    def at(self, point: Int[Tensor, " p"]) -> Float[Tensor, "p d"]:
+        """Those of some points, in float64."""
+        mix = chosen(self.mix, point).double()
+        return mix if self.basis is None else mix @ self.basis
+
+    def line(self, problem: Problem, point: Int[Tensor, " p"]) -> Line:
+        """Rays along them."""
+        if self.basis is None or not problem.linear:
+            return Line.of(problem, self.at(point), point)
+        assert isinstance(problem.judge, FormTarget)
+        effects = chosen(self.mix, point) @ (self.basis @ problem.judge.w.T)
+        return Line.effects(problem, effects, point)
+
 
 @dataclass(frozen=True)
 class Verified:
-    """What held on the real net: lengths [n] (0: misclassified, infinity: none), perturbations."""
+    """What held on the real net: lengths [n] (0: misclassified, infinity: none) and what was found,
+    with the share of it that was judged."""
 
     radius: Float[Tensor, " n"]
-    delta: Float[Tensor, "n d"]
     unverified: int
+    problem: Problem
+    found: Found
+    share: Float[Tensor, " n"]
+
+    @property
+    def delta(self) -> Float[Tensor, "n d"]:
+        """Perturbations that hold; 0 where there is none."""
+        point = ((self.radius > 0) & self.radius.isfinite()).nonzero().squeeze(1)
+        kept = torch.zeros_like(self.problem.x, dtype=torch.float64)
+        kept[point] = _moved(self.problem, self.found, point, self.share[point])
+        return kept
 
 
 class Attack(Spec, ABC):
@@ -90,30 +125,30 @@ class Attack(Spec, ABC):
 def verified(problem: Problem, found: Found) -> Verified:
     """Judge anybody's perturbations; those that are no numbers or leave the box do not count."""
     radius = torch.where(problem.right, torch.inf, 0.0).double()
-    kept = torch.zeros_like(problem.x, dtype=torch.float64)
+    share = torch.ones_like(radius)
     claimed = found.hit & problem.right
     # A length that is a number has coordinates that are.
-    finite = torch.isfinite(torch.linalg.vector_norm(found.delta, ord=torch.inf, dim=1))
+    finite = torch.isfinite(torch.linalg.vector_norm(found.mix, ord=torch.inf, dim=1))
     point = (claimed & finite).nonzero().squeeze(1)
     if len(point):
-        share = problem.shortened(chosen(found.delta, point), point)
+        edge = found.line(problem, point).shortened()
         # What fails when it is cut to its edge may hold as it was found, or a hair further: where
         # neurons switch together, two ways to compute one net differ in who is on.
-        for scale in (share, torch.ones_like(share), share * (1 + HAIR)):
+        for scale in (edge, torch.ones_like(edge), edge * (1 + HAIR)):
             rows = radius[point].isinf().nonzero().squeeze(1)
             # In blocks that fit into a cache: these are the largest arrays of an attack.
             for block in rows.split(max(1, BLOCK // problem.x.shape[1])) if len(rows) else ():
-                _keep(problem, found, point[block], scale[block], radius, kept)
-    return Verified(radius, kept, _false(problem, found, claimed & radius.isinf()))
+                _keep(problem, found, point[block], scale[block], radius, share)
+    return Verified(radius, _false(problem, found, claimed & radius.isinf()), problem, found, share)
 
 
 def _false(problem: Problem, found: Found, failed: Bool[Tensor, " n"]) -> int:
     """Claims that failed; but not ties, which the rounding of a search decides by chance."""
     if not failed.any():
         return 0
-    x = problem.x[failed].double()
-    delta = problem.threat.clip(x, found.delta[failed].double())
-    scores = problem.judge.scores(x + delta)
+    point = failed.nonzero().squeeze(1)
+    delta = _moved(problem, found, point, torch.ones_like(problem.clean[point, 0]))
+    scores = problem.judge.scores(chosen(problem.x, point).double() + delta)
     left = margin(scores, problem.y[failed])[0]
     clean = margin(problem.clean[failed], problem.y[failed])[0]
     tie = (left.abs() <= TIE * clean) & torch.isfinite(delta).all(1)
@@ -121,14 +156,21 @@ def _false(problem: Problem, found: Found, failed: Bool[Tensor, " n"]) -> int:
 
 
 def _keep(
-    problem: Problem, found: Found, point: Tensor, scale: Tensor, radius: Tensor, kept: Tensor
+    problem: Problem, found: Found, point: Tensor, scale: Tensor, radius: Tensor, share: Tensor
 ) -> None:
-    """Note lengths and perturbations that fool the real net, in the box."""
-    x = problem.x[point].double()
-    delta = problem.threat.clip(x, found.delta[point].double() * scale.unsqueeze(1))
-    holds = fooled(problem.judge.scores(x + delta), problem.y[point])
-    radius[point[holds]] = problem.threat.length(delta)[holds]
-    kept[point[holds]] = delta[holds]
+    """Note lengths and shares of perturbations that fool the real net, in the box."""
+    delta = _moved(problem, found, point, scale)
+    length = problem.threat.length(delta)
+    # In place, while the rows are in the cache.
+    scores = problem.judge.scores(delta.add_(chosen(problem.x, point)))
+    holds = fooled(scores, problem.y[point])
+    radius[point[holds]], share[point[holds]] = length[holds], scale[holds]
+
+
+def _moved(problem: Problem, found: Found, point: Tensor, scale: Tensor) -> Float[Tensor, "p d"]:
+    """Shares of perturbations, in the box."""
+    delta = found.at(point) * scale.unsqueeze(1)
+    return problem.threat.clip(chosen(problem.x, point).double(), delta)
 
 
 @dataclass(frozen=True)
@@ -252,11 +294,13 @@ def broken(radius: Float[Tensor, "R n"], radii: Sequence[float]) -> Bool[Tensor,
     return radius.unsqueeze(1) <= grid[:, None]
 
 
-def scattered(problem: Problem, point: Tensor, delta: Float[Tensor, "p d"]) -> Found:
+def scattered(problem: Problem, frame: Frame, moves: Moves) -> Found:
     """Perturbations of some points as those of all."""
+    mix, basis = frame.mixed(moves)
+    mix, point = mix.double(), moves.point
     if len(point) == len(problem.x):
-        return Found(delta[point.argsort()].double(), torch.ones_like(problem.right))
-    found = Found.none(problem)
-    found.delta[point] = delta.double()
-    found.hit[point] = True
-    return found
+        return Found(mix[point.argsort()], torch.ones_like(problem.right), basis)
+    every = mix.new_zeros(len(problem.x), mix.shape[1])
+    hit = torch.zeros_like(problem.right)
+    every[point], hit[point] = mix, True
+    return Found(every, hit, basis)

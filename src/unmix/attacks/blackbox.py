@@ -9,6 +9,7 @@ import torch
 from pydantic import Field
 
 from unmix.attacks.base import Attack, Found, scattered
+from unmix.attacks.frame import Moves
 from unmix.attacks.objectives import fooled, margin
 from unmix.attacks.problem import Problem
 from unmix.streams import stream
@@ -37,7 +38,7 @@ class Square(Attack):
             if not len(live):
                 break
             best[live], hit[live] = self._walk(problem, point[live], radius, index)
-        return scattered(problem, point[hit], best[hit])
+        return scattered(problem, frame, Moves(point, best, best[:, 0]).take(hit))
 
     def _walk(
         self, problem: Problem, point: torch.Tensor, radius: float, index: int

@@ -21,7 +21,8 @@ from pydantic import Field
 from torch import Tensor
 
 from unmix.attacks.base import Attack, Found
-from unmix.attacks.problem import Line, Problem
+from unmix.attacks.line import Line
+from unmix.attacks.problem import Problem
 from unmix.attacks.target import FormTarget
 from unmix.attacks.threat import Threat
 from unmix.data.clusters import Clusters
@@ -89,7 +90,7 @@ class Direction(Attack):
         count = compass.pick.shape[1]
         together = max(1, ROOM // (count * problem.x.shape[1]))
         for point in problem.todo.split(together):
-            best, which = problem.ray(compass.line(problem, point)).reshape(-1, count).min(1)
+            best, which = compass.line(problem, point).first().reshape(-1, count).min(1)
             hit = best.isfinite()
             u = compass.of(point[hit], which[hit])
             found.delta[point[hit]] = best[hit].unsqueeze(1) * u

@@ -112,8 +112,8 @@ class Frame(ABC):
         """P(now + 3/4 (moved - now) + 1/4 (now - before)), APGD's step."""
 
     @abstractmethod
-    def lift(self, moves: Moves) -> Float[Tensor, "P d"]:
-        """delta."""
+    def mixed(self, moves: Moves) -> tuple[Float[Tensor, "P D"], Float[Tensor, "D d"] | None]:
+        """delta as mixtures of a basis, or as it is."""
 
     @abstractmethod
     def scores_at(self, z: Rows) -> Scores:
@@ -122,6 +122,11 @@ class Frame(ABC):
     @abstractmethod
     def pull_at(self, z: Rows, lowered: Objective) -> tuple[Scores, Tensor, Rows]:
         """Scores, the objective's value and its slopes at coordinates z."""
+
+    def lift(self, moves: Moves) -> Float[Tensor, "P d"]:
+        """delta."""
+        mix, basis = self.mixed(moves)
+        return mix if basis is None else mix @ basis
 
     def still(self, point: Which) -> Moves:
         """No perturbation."""
@@ -171,8 +176,8 @@ class InputFrame(Frame):
         dz = _momentum(now, moved, before)
         return self._moves(now.point, self.threat.project(self.z0[now.point], dz, radius))
 
-    def lift(self, moves: Moves) -> Float[Tensor, "P d"]:
-        return moves.dz
+    def mixed(self, moves: Moves) -> tuple[Float[Tensor, "P D"], Float[Tensor, "D d"] | None]:
+        return moves.dz, None
 
     def scores_at(self, z: Rows) -> Scores:
         return self.target.scores(self._boxed(z))
@@ -247,9 +252,9 @@ class NeuronFrame(Frame):
         """The sum of two perturbations of the same points."""
         return self._measured(one.point, one.dz + other.dz)
 
-    def lift(self, moves: Moves) -> Float[Tensor, "P d"]:
+    def mixed(self, moves: Moves) -> tuple[Float[Tensor, "P D"], Float[Tensor, "D d"] | None]:
         mix = torch.cholesky_solve(moves.dz.double().T, self.root)
-        return mix.T @ self.target.w.double()
+        return mix.T, self.target.w.double()
 
     def scores_at(self, z: Rows) -> Scores:
         return self.target.head.scores(z)

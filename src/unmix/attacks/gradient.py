@@ -51,7 +51,7 @@ class FGM(Attack):
             wrong = fooled(frame.scores(Moves(point, delta, found)), problem.y[point])
             found = torch.where(found.isinf() & wrong, radius, found)
         hit = found.isfinite()
-        return scattered(problem, point[hit], found[hit].unsqueeze(1) * step[hit])
+        return scattered(problem, frame, Moves(point, step, found).times(found).take(hit))
 
 
 class Descent(Attack):
@@ -91,7 +91,7 @@ class Descent(Attack):
             best = best.replaced(row[done.point], done)
             found[done.point] = True
         done = best.take(found[best.point])
-        return scattered(problem, done.point, frame.lift(done))
+        return scattered(problem, frame, done)
 
     def turns(self, problem: Problem) -> range:
         """Descents from each start; that of turn t > 0 aims at label (y + t) mod C."""

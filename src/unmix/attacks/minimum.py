@@ -74,7 +74,7 @@ class MinimumNorm(Attack):
                 break
         if isinstance(frame, NeuronFrame):
             best = self._polished(problem, frame, best)
-        return scattered(problem, best.point, frame.lift(best))
+        return scattered(problem, frame, best)
 
     def candidates(self, problem: Problem, frame: Frame) -> Moves:
         """Crossings worth pursuing, several a point."""

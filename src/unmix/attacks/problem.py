@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -28,13 +27,10 @@ from unmix.streams import normals
 # Directions are followed up to this multiple of alpha |mu|; centres are sqrt(2) of it apart. Of
 # other data the unit is the largest radius that is asked for.
 REACH = 3.0
-# Rays are searched on a grid, then by bisection; a classifier without a normal form costs a pass a
-# value. A two-layer net of more neurons than WIDE is searched in its own precision.
-GRID, COARSE, BISECTIONS = 160, 24, 30
+# A two-layer net of more neurons than this is searched in its own precision.
 WIDE = 128
-# Share by which a success is moved off its edge: more than the rounding in which two ways to
-# compute the same net differ, and far less than anybody quotes.
-CLEAR = 1e-11
+# Numbers in points that are converted and judged at a time: what fits into a cache.
+BLOCK = 2**17
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,8 @@ class Problem:
     def preactivations(self) -> Float[Tensor, "n M"]:
         """Of the clean points, for two-layer nets, in float64."""
         assert isinstance(self.judge, FormTarget)
-        return self.judge.preactivations(self.x.double())
+        blocks = self.x.split(max(1, BLOCK // self.x.shape[1]))
+        return torch.cat([self.judge.preactivations(block.double()) for block in blocks])
 
     @cached_property
     def right(self) -> Bool[Tensor, " n"]:
@@ -131,81 +128,6 @@ class Problem:
         """Are rays straight lines of pre-activations? In a box they bend."""
         return isinstance(self.judge, FormTarget) and self.threat.box is None
 
-    def ray(self, line: Line) -> Float[Tensor, " p"]:
-        """Smallest t <= reach found at which points on rays (in the box) are misclassified.
-
-        In float64; infinity where none is found.
-        """
-        point = line.point
-        steps = GRID if isinstance(self.judge, FormTarget) else COARSE
-        lower = self.x.new_zeros(len(point), dtype=torch.float64)
-        upper, live = torch.full_like(lower, torch.inf), torch.arange(len(point))
-        grid = torch.linspace(0, self.reach, steps, dtype=torch.float64)
-        for before, t in pairwise(grid):
-            hit = line.wrong(live, t.expand(len(live)))
-            lower[live[hit]], upper[live[hit]] = before, t
-            live = live[~hit]
-            if not len(live):
-                break
-        found = upper.isfinite().nonzero().squeeze(1)
-        for _ in range(BISECTIONS):
-            middle = (lower[found] + upper[found]) / 2
-            hit = line.wrong(found, middle)
-            upper[found[hit]], lower[found[~hit]] = middle[hit], middle[~hit]
-        return upper * (1 + CLEAR)
-
-    def shortened(
-        self, delta: Float[Tensor, "p d"], point: Int[Tensor, " p"]
-    ) -> Float[Tensor, " p"]:
-        """The share of each perturbation that still fools, by bisection.
-
-        Shares up to 1 + 1e-5 make good for a search in lower precision.
-        """
-        line = Line.of(self, delta, point)
-        every = torch.arange(len(point))
-        upper = torch.ones(len(point), dtype=torch.float64)
-        for longer in (1 + 1e-8, 1 + 1e-5):
-            upper = torch.where(line.wrong(every, upper), upper, longer)
-        lower = torch.zeros_like(upper)
-        for _ in range(BISECTIONS if line.cheap else BISECTIONS // 2):
-            middle = (lower + upper) / 2
-            hit = line.wrong(every, middle)
-            upper, lower = torch.where(hit, middle, upper), torch.where(hit, lower, middle)
-        return upper * (1 + CLEAR)
-
-
-@dataclass(frozen=True)
-class Line:
-    """Points on rays from clean points; a two-layer net is a function of z0 + t dz there."""
-
-    problem: Problem
-    point: Int[Tensor, " p"]
-    start: Float[Tensor, "p D"]
-    slope: Float[Tensor, "p D"]
-    cheap: bool
-
-    @classmethod
-    def of(cls, problem: Problem, delta: Float[Tensor, "p d"], point: Int[Tensor, " p"]) -> Line:
-        judge, delta = problem.judge, delta.double()
-        if problem.linear and isinstance(judge, FormTarget):
-            start = chosen(problem.preactivations, point)
-            return cls(problem, point, start, delta @ judge.w.T, True)
-        return cls(problem, point, chosen(problem.x, point).double(), delta, False)
-
-    def wrong(self, rows: Int[Tensor, " q"], t: Float[Tensor, " q"]) -> Bool[Tensor, " q"]:
-        problem, point = self.problem, self.point[rows]
-        if not len(rows):
-            # Not every module takes an empty batch.
-            return torch.zeros(0, dtype=torch.bool)
-        moved = t.unsqueeze(1) * self.slope[rows]
-        if self.cheap:
-            assert isinstance(problem.judge, FormTarget)
-            scores = problem.judge.head.scores(self.start[rows] + moved)
-        else:
-            start = self.start[rows]
-            scores = problem.judge.scores(start + problem.threat.clip(start, moved))
-        return fooled(scores, problem.y[point])
-
 
 def problems(run: Run, threat: Threat, largest: float, points: int) -> list[Problem]:
     """The first held-out points of each replica."""
@@ -263,11 +185,6 @@ def module_problem(
     if int(problem.y.max()) >= classes:
         raise AttackError(f"label {int(problem.y.max())} but the model has {classes} scores")
     return problem
-
-
-def chosen(rows: Tensor, point: Int[Tensor, " p"]) -> Tensor:
-    """Rows of points in increasing order; all of them without a copy."""
-    return rows if len(point) == len(rows) else rows[point]
 
 
 def replica(batch: Batch, r: int) -> Batch:

@@ -19,6 +19,9 @@ from unmix.nets.form import Form
 
 Rows = Float[Tensor, "P D"]
 
+# A product with few rows is faster than one with as few columns.
+SKINNY = 32
+
 
 @runtime_checkable
 class Target(Protocol):
@@ -57,7 +60,9 @@ class FormTarget:
         return self.w.dtype
 
     def preactivations(self, x: Rows) -> Float[Tensor, "P M"]:
-        return torch.addmm(self.b, x, self.w.T)
+        if len(self.w) > SKINNY:
+            return torch.addmm(self.b, x, self.w.T)
+        return torch.addmm(self.b.unsqueeze(1), self.w, x.T).T.contiguous()
 
     def scores(self, x: Rows) -> Scores:
         return self.head.scores(self.preactivations(x))
