@@ -56,7 +56,7 @@ def test_scores_and_slopes_stay_where_the_net_is(loss: str, outputs: int) -> Non
 
 def frames() -> list[InputFrame | NeuronFrame]:
     plain = [InputFrame(net(), meta(P, D), Threat(norm=norm)) for norm in ("l2", "linf", "l1")]
-    return [*plain, NeuronFrame(net(), meta(P, M), meta(M, M), meta(M, M))]
+    return [*plain, NeuronFrame(net(), meta(P, M), *(meta(M, M) for _ in range(3)))]
 
 
 @pytest.mark.parametrize("index", range(4))

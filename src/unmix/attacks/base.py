@@ -17,11 +17,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from unmix.attacks.flags import flags, without_gradient
-from unmix.attacks.objectives import TIE, fooled, margin
 from unmix.attacks.frame import Frame, Moves
 from unmix.attacks.line import Line, chosen
+from unmix.attacks.objectives import TIE, fooled, gap
 from unmix.attacks.problem import BLOCK, Problem, problems
-from unmix.attacks.target import FormTarget
 from unmix.attacks.threat import Threat
 from unmix.attacks.training import fooling
 from unmix.errors import AttackError
@@ -38,12 +37,13 @@ class Found:
     """A perturbation of each point, and for which points the attack claims a success.
 
     Perturbations in the span of a net's neurons are kept as mixtures of them until they are judged:
-    delta = mix @ basis, or `mix` itself.
+    delta = mix @ basis, or `mix` itself; `gram` is that of the basis.
     """
 
     mix: Float[Tensor, "n D"]
     hit: Bool[Tensor, " n"]
     basis: Float[Tensor, "D d"] | None = None
+    gram: Float[Tensor, "D D"] | None = None
 
     @classmethod
     def none(cls, problem: Problem) -> Found:
@@ -55,18 +55,16 @@ class Found:
         """Every perturbation."""
         return self.mix if self.basis is None else self.mix @ self.basis
 
-    def at(self, point: Int[Tensor, " p"]) -> Float[Tensor, "p d"]:
-        """Those of some points, in float64."""
-        mix = chosen(self.mix, point).double()
+    def at(self, point: Int[Tensor, " p"], scale: Float[Tensor, " p"]) -> Float[Tensor, "p d"]:
+        """Those of some points times a scale, in float64."""
+        mix = scale.unsqueeze(1) * chosen(self.mix, point)
         return mix if self.basis is None else mix @ self.basis
 
     def line(self, problem: Problem, point: Int[Tensor, " p"]) -> Line:
         """Rays along them."""
-        if self.basis is None or not problem.linear:
-            return Line.of(problem, self.at(point), point)
-        assert isinstance(problem.judge, FormTarget)
-        effects = chosen(self.mix, point) @ (self.basis @ problem.judge.w.T)
-        return Line.effects(problem, effects, point)
+        if self.gram is None:
+            return Line.of(problem, chosen(self.delta, point), point)
+        return Line.effects(problem, chosen(self.mix, point) @ self.gram, point)
 
 
 @dataclass(frozen=True)
@@ -149,8 +147,8 @@ def _false(problem: Problem, found: Found, failed: Bool[Tensor, " n"]) -> int:
     point = failed.nonzero().squeeze(1)
     delta = _moved(problem, found, point, torch.ones_like(problem.clean[point, 0]))
     scores = problem.judge.scores(chosen(problem.x, point).double() + delta)
-    left = margin(scores, problem.y[failed])[0]
-    clean = margin(problem.clean[failed], problem.y[failed])[0]
+    left = gap(scores, problem.y[failed])
+    clean = gap(problem.clean[failed], problem.y[failed])
     tie = (left.abs() <= TIE * clean) & torch.isfinite(delta).all(1)
     return int((~tie).sum())
 
@@ -169,7 +167,7 @@ def _keep(
 
 def _moved(problem: Problem, found: Found, point: Tensor, scale: Tensor) -> Float[Tensor, "p d"]:
     """Shares of perturbations, in the box."""
-    delta = found.at(point) * scale.unsqueeze(1)
+    delta = found.at(point, scale)
     return problem.threat.clip(chosen(problem.x, point).double(), delta)
 
 
@@ -296,11 +294,11 @@ def broken(radius: Float[Tensor, "R n"], radii: Sequence[float]) -> Bool[Tensor,
 
 def scattered(problem: Problem, frame: Frame, moves: Moves) -> Found:
     """Perturbations of some points as those of all."""
-    mix, basis = frame.mixed(moves)
-    mix, point = mix.double(), moves.point
+    mix, point = frame.mixed(moves).double(), moves.point
+    basis, gram = frame.basis
     if len(point) == len(problem.x):
-        return Found(mix[point.argsort()], torch.ones_like(problem.right), basis)
+        return Found(mix[point.argsort()], torch.ones_like(problem.right), basis, gram)
     every = mix.new_zeros(len(problem.x), mix.shape[1])
     hit = torch.zeros_like(problem.right)
     every[point], hit[point] = mix, True
-    return Found(every, hit, basis)
+    return Found(every, hit, basis, gram)

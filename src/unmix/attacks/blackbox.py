@@ -10,7 +10,7 @@ from pydantic import Field
 
 from unmix.attacks.base import Attack, Found, scattered
 from unmix.attacks.frame import Moves
-from unmix.attacks.objectives import fooled, margin
+from unmix.attacks.objectives import fooled, gap
 from unmix.attacks.problem import Problem
 from unmix.streams import stream
 
@@ -49,7 +49,7 @@ class Square(Attack):
         delta = torch.from_numpy(draws.standard_normal(x.shape[1])).to(x).expand(len(x), -1)
         delta = self._onto(problem, x, delta, eps)
         scores = frame.scores_at(x + delta)
-        value, hit = margin(scores, y)[0], fooled(scores, y)
+        value, hit = gap(scores, y), fooled(scores, y)
         for query in range(self.queries):
             share = SHARE * 0.5 ** (8 * query / self.queries)
             block = torch.from_numpy(draws.random(x.shape[1]) < max(share, 1 / x.shape[1]))
@@ -57,7 +57,7 @@ class Square(Attack):
             size = delta.abs().mean(1, keepdim=True)
             trial = self._onto(problem, x, torch.where(block, size * fresh, delta), eps)
             scores = frame.scores_at(x + trial)
-            new = margin(scores, y)[0]
+            new = gap(scores, y)
             better = (new < value) & ~hit
             delta = torch.where(better.unsqueeze(1), trial, delta)
             value, hit = torch.where(better, new, value), hit | (better & fooled(scores, y))

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmix.attacks.frame import Frame, NeuronFrame
 from unmix.attacks.objectives import objective
 from unmix.attacks.problem import Problem
 from unmix.errors import AttackError
@@ -21,6 +22,8 @@ POINT = 0.01
 # Searches by gradients; the strongest of them is compared with what needs none.
 GRADIENT = ("min-norm", "pgd", "apgd", "fgm")
 BLIND = ("square",)
+# A squared gradient this small a share of what its parts could make may be none.
+CANCEL = 1e-5
 
 
 def flags(
@@ -95,11 +98,22 @@ def without_gradient(problems: Sequence[Problem]) -> float:
 
 
 def _flat(problem: Problem) -> int:
-    point, frame = problem.todo, problem.inputs
+    point, frame = problem.todo, problem.frame
     if not len(point):
         return 0
     try:
-        _, _, slopes = frame.pull(frame.still(point), objective("margin", problem.y[point]))
+        slopes = _slopes(problem, frame, point)
     except AttackError:
         return len(point)
+    if isinstance(frame, NeuronFrame):
+        # Slopes of pre-activations may cancel in input space: whoever comes near is asked there.
+        size = slopes.abs() @ frame.gram.diagonal().sqrt()
+        steep = (slopes * (slopes @ frame.gram)).sum(1)
+        point = point[steep <= CANCEL * size * size]
+        slopes = _slopes(problem, problem.inputs, point) if len(point) else slopes[:0]
     return int((slopes == 0).all(1).sum())
+
+
+def _slopes(problem: Problem, frame: Frame, point: Tensor) -> Tensor:
+    """Of the margin at clean points."""
+    return frame.pull(frame.still(point), objective("margin", problem.y[point]))[2]

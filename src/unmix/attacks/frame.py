@@ -29,6 +29,7 @@ from unmix.attacks.threat import Threat
 Rows = Float[Tensor, "P D"]
 Column = Float[Tensor, " P"]
 Which = Int[Tensor, " P"]
+Basis = tuple[Float[Tensor, "D d"] | None, Float[Tensor, "D D"] | None]
 
 # Nearly parallel neurons make G singular. This share of its largest entry is added before it is
 # inverted; an effect changes by less than the root of it, and is mended when a result is judged.
@@ -83,6 +84,11 @@ class Frame(ABC):
         return len(self.z0)
 
     @property
+    def basis(self) -> Basis:
+        """Of which perturbations are mixtures, in float64, and its Gram matrix; or none."""
+        return None, None
+
+    @property
     @abstractmethod
     def width(self) -> int:
         """Standard normals that a random direction takes."""
@@ -112,8 +118,8 @@ class Frame(ABC):
         """P(now + 3/4 (moved - now) + 1/4 (now - before)), APGD's step."""
 
     @abstractmethod
-    def mixed(self, moves: Moves) -> tuple[Float[Tensor, "P D"], Float[Tensor, "D d"] | None]:
-        """delta as mixtures of a basis, or as it is."""
+    def mixed(self, moves: Moves) -> Float[Tensor, "P D"]:
+        """delta as mixtures of the basis, or as it is."""
 
     @abstractmethod
     def scores_at(self, z: Rows) -> Scores:
@@ -125,7 +131,7 @@ class Frame(ABC):
 
     def lift(self, moves: Moves) -> Float[Tensor, "P d"]:
         """delta."""
-        mix, basis = self.mixed(moves)
+        mix, (basis, _) = self.mixed(moves), self.basis
         return mix if basis is None else mix @ basis
 
     def still(self, point: Which) -> Moves:
@@ -176,8 +182,8 @@ class InputFrame(Frame):
         dz = _momentum(now, moved, before)
         return self._moves(now.point, self.threat.project(self.z0[now.point], dz, radius))
 
-    def mixed(self, moves: Moves) -> tuple[Float[Tensor, "P D"], Float[Tensor, "D d"] | None]:
-        return moves.dz, None
+    def mixed(self, moves: Moves) -> Float[Tensor, "P D"]:
+        return moves.dz
 
     def scores_at(self, z: Rows) -> Scores:
         return self.target.scores(self._boxed(z))
@@ -198,12 +204,16 @@ class InputFrame(Frame):
 
 @dataclass(frozen=True)
 class NeuronFrame(Frame):
-    """dz = W delta on a two-layer net, by the Gram matrix of its neurons; l2 without a box."""
+    """dz = W delta on a two-layer net, by the Gram matrix of its neurons; l2 without a box.
+
+    `gram` is in the precision of the search, `products` the same in float64, `root` its factor.
+    """
 
     target: FormTarget
     z0: Rows
     gram: Float[Tensor, "M M"]
     root: Float[Tensor, "M M"]
+    products: Float[Tensor, "M M"]
 
     @classmethod
     def of(cls, target: FormTarget, z0: Float[Tensor, "n M"]) -> NeuronFrame:
@@ -212,7 +222,7 @@ class NeuronFrame(Frame):
         gram = w @ w.T
         ridge = RIDGE * float(gram.diagonal().max()) + torch.finfo(gram.dtype).tiny
         root = torch.linalg.cholesky(gram + ridge * torch.eye(len(gram)).to(gram))
-        return cls(target, z0, gram.to(z0), root)
+        return cls(target, z0, gram.to(z0), root, gram)
 
     @property
     def width(self) -> int:
@@ -252,9 +262,12 @@ class NeuronFrame(Frame):
         """The sum of two perturbations of the same points."""
         return self._measured(one.point, one.dz + other.dz)
 
-    def mixed(self, moves: Moves) -> tuple[Float[Tensor, "P D"], Float[Tensor, "D d"] | None]:
-        mix = torch.cholesky_solve(moves.dz.double().T, self.root)
-        return mix.T, self.target.w.double()
+    @property
+    def basis(self) -> Basis:
+        return self.target.w.double(), self.products
+
+    def mixed(self, moves: Moves) -> Float[Tensor, "P D"]:
+        return torch.cholesky_solve(moves.dz.double().T, self.root).T
 
     def scores_at(self, z: Rows) -> Scores:
         return self.target.head.scores(z)

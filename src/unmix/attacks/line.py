@@ -1,8 +1,8 @@
 """Rays from clean points, and where they are fooled first; in float64, in the box.
 
-A two-layer net without a box is a function of z0 + t dz along a ray, and a value there costs next to
-nothing. Edges are met by regula falsi on the margin (its Illinois form): exact on a straight piece,
-and wherever the margin says nothing, beyond an edge where ties fool, the bracket is halved.
+A two-layer net without a box is a function of z0 + t dz along a ray, and a value there costs next
+to nothing. Edges are met by regula falsi on the margin (its Illinois form): exact on a straight
+piece, and where the margin says nothing, beyond an edge where ties fool, the bracket is halved.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from unmix.attacks.objectives import fooled, margin
+from unmix.attacks.objectives import fooled, gap
 from unmix.attacks.target import FormTarget
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Line:
             scores = problem.judge.head.scores(moved.add_(start))
         else:
             scores = problem.judge.scores(start + problem.threat.clip(start, moved))
-        return fooled(scores, y), margin(scores, y)[0].double()
+        return fooled(scores, y), gap(scores, y).double()
 
     def first(self) -> Float[Tensor, " p"]:
         """Smallest t <= reach found at which each ray is fooled; infinity where none is found."""
@@ -135,5 +135,8 @@ class Line:
 
 
 def chosen(rows: Tensor, point: Int[Tensor, " p"]) -> Tensor:
-    """Rows of points in increasing order; all of them without a copy."""
-    return rows if len(point) == len(rows) else rows[point]
+    """Rows of points in increasing order; without a copy where none is left out between them."""
+    if len(point) == len(rows):
+        return rows
+    ends = point[[0, -1]].tolist() if len(point) else (0, -1)
+    return rows[ends[0] : ends[1] + 1] if ends[1] - ends[0] + 1 == len(point) else rows[point]

@@ -24,12 +24,14 @@ from torch import Tensor
 from unmix.attacks.base import Attack, Found, scattered
 from unmix.attacks.bundle import Bundle
 from unmix.attacks.frame import Frame, Moves, NeuronFrame
-from unmix.attacks.objectives import fooled, margin, objective
+from unmix.attacks.objectives import fooled, gap, objective
 from unmix.attacks.problem import Problem
-from unmix.attacks.starts import Starts, crossing, first, grid, y_of
+from unmix.attacks.starts import Rays, Starts, crossing, first, y_of
 
 # Newton steps overshoot the linearised boundary by this share, twice as much after each failure.
 OVERSHOOT, NEWTON = 0.02, 6
+# A rival is worth a look if it would be near with this many times the steepest slope seen.
+STEEPER = 2
 # A share of the way below this, or a gain below that, ends the search of a row.
 SMALLEST_SHARE, GAIN = 1 / 40, 1e-6
 # Restarts lie aside by these shares of the length, and meet the boundary at these of their own.
@@ -41,8 +43,12 @@ THRIFT = 4
 INSIDE = 1e-6
 # Restarts end when a round of them gains no point this share of its length.
 LUCK = 1e-4
-# Evaluations that bring a trial back to the boundary: with a normal form, and without.
-PROBES = (6, 3)
+# Where every evaluation is a pass, no more than this many bring a trial back to the boundary.
+PASSES = 3
+# Crossings by Newton steps that are no longer than the shortest by this factor, and their handicap.
+SURE, FIRST = 1.2, 1e-3
+# Shares by which what was found in lower precision is lengthened until it fools in float64.
+LONGER = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
 
 
 class MinimumNorm(Attack):
@@ -52,9 +58,13 @@ class MinimumNorm(Attack):
     steps: int = Field(20, ge=1, description="projections of each start")
     starts: int = Field(12, ge=1, description="starts of each point that are pursued")
     draws: int = Field(24, ge=0, description="random directions among the candidates")
-    rivals: int = Field(3, ge=0, description="classes attacked one by one, beside the best other")
+    rays: Rays = Field(
+        "every", description="closed forms, own neurons and draws, or one way all neurons pull"
+    )
+    rivals: int = Field(9, ge=1, description="classes whose boundaries are gone for one by one")
     hops: int = Field(4, ge=0, description="restarts around the best, where a step costs little")
     polish: int = Field(15, ge=0, description="rounds with several linearisations at once")
+    probes: int = Field(6, ge=1, description="values by which a trial is brought to the boundary")
     keep: float = Field(2.5, ge=1, description="starts up to this multiple of the best are pursued")
 
     def search(self, problem: Problem, radii: Sequence[float]) -> Found:
@@ -74,35 +84,35 @@ class MinimumNorm(Attack):
                 break
         if isinstance(frame, NeuronFrame):
             best = self._polished(problem, frame, best)
-        return scattered(problem, frame, best)
+        return scattered(problem, frame, self._sure(problem, frame, best))
 
     def candidates(self, problem: Problem, frame: Frame) -> Moves:
         """Crossings worth pursuing, several a point."""
-        point = problem.todo
-        every = [self._newton(problem, frame, point, rival) for rival in self._rivals(problem)]
+        straight = self._newton(problem, frame)
+        length = frame.length(straight)
+        near = torch.full_like(problem.x[:, 0], problem.reach / self.keep, dtype=length.dtype)
+        near.scatter_reduce_(0, straight.point, length, "amin")
         thrift = 1 if isinstance(frame, NeuronFrame) else THRIFT
-        every.append(Starts.of(problem, frame, self.draws // thrift, "min-norm").crossings)
-        found = Moves.joined(every)
-        length = frame.length(found)
-        shortest = torch.full_like(problem.x[:, 0], torch.inf, dtype=length.dtype)
-        shortest = shortest.scatter_reduce(0, found.point, length, "amin")
-        # A crossing on a grid may be one grid step too long.
-        slack = problem.reach / grid(frame)
-        found = found.take(length <= self.keep * shortest[found.point] + slack)
+        limit = self.keep * near
+        aimed = Starts.of(problem, frame, self.draws // thrift, "min-norm", self.rays, limit)
+        found = Moves.joined([straight, aimed.crossings])
+        # The nearest of the straight ones go first, whatever the rays have found.
+        rank = frame.length(found)
+        rank[: len(length)] *= torch.where(length <= SURE * near[straight.point], FIRST, 1.0)
         count = max(1, self.starts // thrift)
-        return found.take(first(found.point, frame.length(found), count))
+        return found.take(first(found.point, rank, count))
 
     def shortened(self, problem: Problem, frame: Frame, best: Moves) -> Moves:
         """Projections until no row gains; rows stay on the side that is fooled."""
         length = frame.length(best)
         share = torch.ones_like(length)
-        origin = margin(problem.clean, problem.y)[0].to(length)
+        origin = gap(problem.clean, problem.y).to(length)
         live = torch.arange(len(length))
         for step in range(self.steps):
             rows = best.take(live)
             at, value, slopes = _linearised(problem, frame, rows)
             trial = frame.closest(at, slopes, value, share[live])
-            trial, new = _settled(problem, frame, trial, origin[rows.point], length[live])
+            trial, new = self._settled(problem, frame, trial, origin[rows.point], length[live])
             gain = 1 - new / length[live]
             better = gain > 0
             best = best.replaced(live[better], trial.take(better))
@@ -118,14 +128,14 @@ class MinimumNorm(Attack):
 
     def _polished(self, problem: Problem, frame: NeuronFrame, best: Moves) -> Moves:
         """The best of each point with several linearisations at once."""
-        origin = margin(problem.clean, problem.y)[0].to(best.square)
+        origin = gap(problem.clean, problem.y).to(best.square)
         live, bundle = torch.arange(len(best.point)), Bundle.of(frame, len(best.point))
         for _ in range(self.polish):
             rows = best.take(live)
             at, value, slopes = _linearised(problem, frame, rows)
             bundle.add(at, slopes, value)
             wanted, length = bundle.closest(rows), frame.length(rows)
-            trial, new = _settled(problem, frame, wanted, origin[rows.point], length)
+            trial, new = self._settled(problem, frame, wanted, origin[rows.point], length)
             better = new < length
             best = best.replaced(live[better], trial.take(better))
             _, value, slopes = frame.pull(wanted, objective("margin", y_of(problem, wanted)))
@@ -146,33 +156,112 @@ class MinimumNorm(Attack):
             every.append(moved.take(t.isfinite()).times(t[t.isfinite()]))
         return Moves.joined(every)
 
-    def _newton(self, problem: Problem, frame: Frame, point: Tensor, rival: Tensor | None) -> Moves:
-        """From the clean point over the linearised boundary until it is crossed."""
-        moves, live = frame.still(point), torch.arange(len(point))
-        crossed = torch.zeros(len(point), dtype=torch.bool)
+    def _newton(self, problem: Problem, frame: Frame) -> Moves:
+        """From the clean points over linearised boundaries until they are crossed."""
+        moves, rival = self._linear(problem, frame)
+        live, crossed = torch.arange(len(rival)), torch.zeros_like(rival, dtype=torch.bool)
         for step in range(NEWTON):
+            if step:
+                rows = moves.take(live)
+                lowered = objective("margin", y_of(problem, rows), rival[live])
+                _, value, slopes = frame.pull(rows, lowered)
+                moves = moves.replaced(live, frame.closest(rows, slopes, value, 1.0))
             rows = moves.take(live)
-            y = y_of(problem, rows)
-            lowered = objective("margin", y, None if rival is None else rival[live])
-            _, value, slopes = frame.pull(rows, lowered)
-            rows = frame.closest(rows, slopes, value, 1.0)
             rows = rows.times(torch.full_like(rows.square, 1 + OVERSHOOT * 2**step))
             moves = moves.replaced(live, rows)
-            hit = fooled(frame.scores(rows), y) & torch.isfinite(frame.length(rows))
+            hit = fooled(frame.scores(rows), y_of(problem, rows))
+            hit &= torch.isfinite(frame.length(rows))
             crossed[live[hit]] = True
             live = live[~hit]
             if not len(live):
                 break
         return moves.take(crossed)
 
-    def _rivals(self, problem: Problem) -> list[Tensor | None]:
-        """None for the best other; then classes in the order of their scores."""
-        classes, point = problem.clean.shape[1], problem.todo
-        if classes == 2 or not self.rivals:
-            return [None]
-        others = problem.clean.scatter(1, problem.y.unsqueeze(1), -torch.inf)[point]
-        order = others.argsort(1, descending=True)[:, : min(self.rivals, classes - 1)]
-        return [None, *order.unbind(1)]
+    def _linear(self, problem: Problem, frame: Frame) -> tuple[Moves, Tensor]:
+        """Onto the boundaries with single rivals, as the clean points see them, and the rivals.
+
+        Those much further than the nearest are left out, and not looked at where the margin alone
+        says so.
+        """
+        point, parts, aims = problem.todo, [], []
+        near = torch.full_like(point, torch.inf, dtype=frame.z0.dtype)
+        steepest = torch.zeros_like(near)
+        for rival in self._rivals(problem):
+            lead = gap(problem.clean[point], problem.y[point], rival).to(near)
+            rows = (~(lead > STEEPER * self.keep * near * steepest)).nonzero().squeeze(1)
+            if not len(rows):
+                continue
+            still = frame.still(point[rows])
+            lowered = objective("margin", problem.y[point[rows]], rival[rows])
+            _, value, slopes = frame.pull(still, lowered)
+            parts.append(frame.closest(still, slopes, value, 1.0))
+            aims.append(rival[rows])
+            length = frame.length(parts[-1])
+            near[rows] = torch.minimum(near[rows], length)
+            steepest[rows] = torch.maximum(steepest[rows], lead[rows] / length)
+        moves, aim = Moves.joined(parts), torch.cat(aims)
+        # `point` is in order, so its rows are found again.
+        rows = torch.searchsorted(point, moves.point)
+        some = frame.length(moves) <= self.keep * near[rows]
+        return moves.take(some), aim[some]
+
+    def _sure(self, problem: Problem, frame: Frame, best: Moves) -> Moves:
+        """Beyond the edge that float64 sees: next to it lower precision is at a loss."""
+        if frame.z0.dtype == torch.float64 or not isinstance(frame, NeuronFrame):
+            return best
+        start, head = problem.preactivations[best.point], frame.target.double().head
+        scale, late = torch.ones_like(best.square), torch.arange(len(best.point))
+        for longer in (0.0, *LONGER):
+            scale[late] = 1 + longer
+            z = start[late] + (1 + longer) * best.dz[late].double()
+            late = late[~fooled(head.scores(z), problem.y[best.point[late]])]
+            if not len(late):
+                break
+        return best.times(scale)
+
+    def _rivals(self, problem: Problem) -> list[Tensor]:
+        """Classes in the order of their scores at the clean points."""
+        scores, point = problem.clean, problem.todo
+        others = scores.scatter(1, problem.y.unsqueeze(1), -torch.inf)[point]
+        count = min(max(self.rivals, 1), scores.shape[1] - 1)
+        return list(others.topk(count, dim=1).indices.unbind(1))
+
+    def _settled(
+        self, problem: Problem, frame: Frame, trial: Moves, origin: Tensor, limit: Tensor
+    ) -> tuple[Moves, Tensor]:
+        """Each trial scaled to the boundary, and its length; infinity if that is not below a limit.
+
+        Regula falsi on the margin (its Illinois form) between the clean point and the longest scale
+        allowed, kept inside by a tenth, so that a flat piece costs no more than bisection.
+        """
+        y, length = y_of(problem, trial), frame.length(trial)
+        high = limit * (1 - 1e-9) / length.clamp_min(torch.finfo(length.dtype).tiny)
+        low, low_value = torch.zeros_like(high), origin
+        scores = frame.scores(trial.times(high))
+        hit, high_value = fooled(scores, y), gap(scores, y)
+        # Only rows that succeed at all are worth more probes.
+        rows = hit.nonzero().squeeze(1)
+        if not len(rows):
+            return trial, torch.full_like(limit, torch.inf)
+        some, y = trial.take(rows), y[rows]
+        low, high, low_value, high_value = low[rows], high[rows], low_value[rows], high_value[rows]
+        count = self.probes if isinstance(frame, NeuronFrame) else min(self.probes, PASSES)
+        for probe in range(count):
+            width = high - low
+            # Beyond an edge where ties fool the margin stays 0 and says nothing.
+            secant = (low_value > 0) & (high_value < 0)
+            t = low + width * torch.where(secant, low_value / (low_value - high_value), 0.5)
+            t = torch.minimum(torch.maximum(t, low + 0.1 * width), high - 1e-4 * width)
+            if probe == 0:
+                # The linear model ends here.
+                t = torch.where(high > 1 + 1e-6, torch.full_like(t, 1 + 1e-6), t)
+            scores = frame.scores(some.times(t))
+            wrong, value = fooled(scores, y), gap(scores, y)
+            low_value = torch.where(wrong, low_value / 2, value)
+            high_value = torch.where(wrong, value, high_value / 2)
+            low, high = torch.where(wrong, low, t), torch.where(wrong, t, high)
+        scale = torch.zeros_like(limit).index_copy(0, rows, high)
+        return trial.times(scale), torch.where(hit, scale * length, torch.inf)
 
 
 def _linearised(problem: Problem, frame: Frame, moves: Moves) -> tuple[Moves, Tensor, Tensor]:
@@ -186,44 +275,11 @@ def _linearised(problem: Problem, frame: Frame, moves: Moves) -> tuple[Moves, Te
     return moves, value, slopes
 
 
-def _settled(
-    problem: Problem, frame: Frame, trial: Moves, origin: Tensor, limit: Tensor
-) -> tuple[Moves, Tensor]:
-    """Each trial scaled to the boundary, and its length; infinity if that is not below a limit.
-
-    Regula falsi on the margin (its Illinois form) between the clean point and the longest scale
-    allowed, kept inside by a tenth, so that a flat piece costs no more than bisection.
-    """
-    y, length = y_of(problem, trial), frame.length(trial)
-    high = limit * (1 - 1e-9) / length.clamp_min(torch.finfo(length.dtype).tiny)
-    low, low_value = torch.zeros_like(high), origin
-    scores = frame.scores(trial.times(high))
-    hit, high_value = fooled(scores, y), margin(scores, y)[0]
-    # Only rows that succeed at all are worth more probes.
-    rows = hit.nonzero().squeeze(1)
-    if not len(rows):
-        return trial, torch.full_like(limit, torch.inf)
-    some, y = trial.take(rows), y[rows]
-    low, high, low_value, high_value = low[rows], high[rows], low_value[rows], high_value[rows]
-    for probe in range(PROBES[0] if isinstance(frame, NeuronFrame) else PROBES[1]):
-        width = high - low
-        # Beyond an edge where ties fool the margin stays 0 and says nothing.
-        secant = (low_value > 0) & (high_value < 0)
-        t = low + width * torch.where(secant, low_value / (low_value - high_value), 0.5)
-        t = torch.minimum(torch.maximum(t, low + 0.1 * width), high - 1e-4 * width)
-        if probe == 0:
-            # The linear model ends here.
-            t = torch.where(high > 1 + 1e-6, torch.full_like(t, 1 + 1e-6), t)
-        scores = frame.scores(some.times(t))
-        wrong, value = fooled(scores, y), margin(scores, y)[0]
-        low_value = torch.where(wrong, low_value / 2, value)
-        high_value = torch.where(wrong, value, high_value / 2)
-        low, high = torch.where(wrong, low, t), torch.where(wrong, t, high)
-    scale = torch.zeros_like(limit).index_copy(0, rows, high)
-    return trial.times(scale), torch.where(hit, scale * length, torch.inf)
-
-
 def _per_point(point: Tensor, length: Tensor) -> Tensor:
     """The shortest length of each row's point."""
     shortest = torch.full((int(point.max()) + 1,), torch.inf, dtype=length.dtype)
     return shortest.scatter_reduce(0, point, length, "amin")[point]
+
+
+# What is worth its time where a whole curve of many points is wanted: a thirtieth of the cost.
+CURVE = MinimumNorm(rays="pull", draws=0, starts=2, steps=6, keep=1.2, hops=0, polish=0, probes=3)

@@ -33,23 +33,44 @@ def fooled(scores: Scores, y: Int[Tensor, " P"]) -> Bool[Tensor, " P"]:
     """Another label wins. Scores that are no numbers fool nobody."""
     if scores.shape[-1] == 2:
         # As rounding has it: a difference of equal numbers is 0, and 0 belongs to label 0.
-        wrong = torch.where(y == 1, scores[:, 1] <= scores[:, 0], scores[:, 1] > scores[:, 0])
-    else:
-        wrong = scores.argmax(-1) != y
-    return wrong & torch.isfinite(scores).all(-1)
+        lead = scores[:, 1] - scores[:, 0]
+        return torch.where(y == 1, lead <= 0, lead > 0) & torch.isfinite(lead)
+    # A sum is a number if and only if all of it are.
+    return (scores.argmax(-1) != y) & torch.isfinite(scores.sum(-1))
+
+
+def gap(
+    scores: Scores, y: Int[Tensor, " P"], rival: Int[Tensor, " P"] | None = None
+) -> Float[Tensor, " P"]:
+    """Own score minus that of the rival (None: of the best other)."""
+    if scores.shape[-1] == 2 and rival is None:
+        lead = scores[:, 1] - scores[:, 0]
+        return torch.where(y == 1, lead, -lead)
+    own, other = y.unsqueeze(-1), _other(scores, y, rival)
+    return (scores.gather(-1, own) - scores.gather(-1, other)).squeeze(-1)
 
 
 def margin(
     scores: Scores, y: Int[Tensor, " P"], rival: Int[Tensor, " P"] | None = None
 ) -> tuple[Column, Scores]:
-    """Own score minus that of the rival (None: of the best other)."""
-    own = y.unsqueeze(-1)
-    if rival is None:
-        rival = scores.scatter(-1, own, -torch.inf).argmax(-1)
-    other = rival.unsqueeze(-1)
+    """The gap and its slopes."""
+    own, other = y.unsqueeze(-1), _other(scores, y, rival)
     value = scores.gather(-1, own) - scores.gather(-1, other)
     slopes = torch.zeros_like(scores).scatter_(-1, own, 1.0).scatter_add_(-1, other, _minus(value))
     return value.squeeze(-1), slopes
+
+
+def _other(
+    scores: Scores, y: Int[Tensor, " P"], rival: Int[Tensor, " P"] | None
+) -> Int[Tensor, "P 1"]:
+    if rival is not None:
+        return rival.unsqueeze(-1)
+    own = y.unsqueeze(-1)
+    return 1 - own if scores.shape[-1] == 2 else _without(scores, own).argmax(-1, keepdim=True)
+
+
+def _without(scores: Scores, own: Int[Tensor, "P 1"]) -> Scores:
+    return scores.scatter(-1, own, -torch.inf)
 
 
 def cross_entropy(scores: Scores, y: Int[Tensor, " P"]) -> tuple[Column, Scores]:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from unmix.attacks.foreign import ReplicaTarget, module_target
 from unmix.attacks.frame import Frame, InputFrame, NeuronFrame
-from unmix.attacks.objectives import fooled, margin
+from unmix.attacks.objectives import fooled, gap
 from unmix.attacks.target import FormTarget, Target, labels
 from unmix.attacks.threat import Threat
 from unmix.data.base import Batch
@@ -30,7 +30,7 @@ REACH = 3.0
 # A two-layer net of more neurons than this is searched in its own precision.
 WIDE = 128
 # Numbers in points that are converted and judged at a time: what fits into a cache.
-BLOCK = 2**17
+BLOCK = 2**18
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Problem:
         """Radii below which no attempt can succeed: margin over Lipschitz bound, or 0."""
         if self.threat.norm != "l2" or not isinstance(self.judge, FormTarget):
             return torch.zeros(len(self.y), dtype=torch.float64)
-        return margin(self.clean, self.y)[0].clamp_min(0) / self.judge.lipschitz
+        return gap(self.clean, self.y).clamp_min(0) / self.judge.lipschitz
 
     @cached_property
     def searched(self) -> Target:

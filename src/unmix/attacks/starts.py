@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -14,8 +15,10 @@ from unmix.attacks.objectives import fooled
 from unmix.attacks.problem import Problem
 from unmix.attacks.target import FormTarget
 
-# Crossings of starts are looked for on this many lengths, more of them where a pass is cheap.
-CHEAP, DEAR = 48, 12
+Rays = Literal["every", "pull"]
+# Crossings of starts are looked for on this many lengths, more of them where a pass is cheap, and
+# fewer where a limit is known.
+CHEAP, DEAR, LIMITED = 48, 12, 12
 # Halvings by which edges on rays are compared.
 HALVINGS = 8
 # Neurons that bring a direction of their own for each label.
@@ -30,20 +33,36 @@ class Starts:
     length: Tensor
 
     @classmethod
-    def of(cls, problem: Problem, frame: Frame, draws: int, purpose: str) -> Starts:
-        """Each closed form, then random directions, for the points worth an attack."""
+    def of(
+        cls,
+        problem: Problem,
+        frame: Frame,
+        draws: int,
+        purpose: str,
+        rays: Rays = "every",
+        limit: Tensor | None = None,
+    ) -> Starts:
+        """Each closed form, then random directions, for the points worth an attack.
+
+        Crossings are looked for up to a limit of each point.
+        """
         point = problem.todo
-        parts = []
-        for compass in (*known(problem), neurons(problem)):
+        parts = [frame.still(point)]
+        for compass in _compasses(problem, rays):
             table = frame.along(compass.rows)
             for pick, sign in zip(compass.pick[point].T, compass.sign[point].T, strict=True):
                 parts.append(table.turned(point, pick, sign))
-        noise = problem.draw(purpose, max(draws, 1), frame.width)[point]
-        parts += [frame.random(point, noise[:, i]) for i in range(draws)]
-        units = Moves.joined([frame.still(point), *parts])
+        if draws:
+            noise = problem.draw(purpose, draws, frame.width)[point]
+            parts += [frame.random(point, noise[:, i]) for i in range(draws)]
+        units = Moves.joined(parts)
         units = units.take(frame.length(units) > 0)
-        steps = torch.linspace(0, problem.reach, grid(frame) + 1)[1:].tolist()
-        return cls(units, crossing(problem, frame, units, steps))
+        count = grid(frame) if limit is None else LIMITED
+        if limit is None:
+            limit = torch.full_like(problem.x[:, 0], problem.reach, dtype=units.square.dtype)
+        size = limit[units.point]
+        steps = torch.linspace(0, 1, count + 1)[1:].tolist()
+        return cls(units, size * crossing(problem, frame, units.times(size), steps))
 
     def best(self, count: int) -> Moves:
         """The units of each point that fool first (fewer where it has fewer)."""
@@ -56,7 +75,13 @@ class Starts:
         return self.moves.take(there).times(self.length[there])
 
 
-def neurons(problem: Problem) -> Compass:
+def _compasses(problem: Problem, rays: Rays) -> list[Compass]:
+    if rays == "pull":
+        return [neurons(problem, 0)]
+    return [*known(problem), neurons(problem)]
+
+
+def neurons(problem: Problem, most: int = NEURONS) -> Compass:
     """Along the neurons that matter most against each label, and along all of them together.
 
     What is left of the closed forms where nobody knows the features: the net's own.
@@ -66,7 +91,7 @@ def neurons(problem: Problem) -> Compass:
     if not isinstance(target, FormTarget):
         return Compass(problem.x[:0].double(), none, none.double())
     votes, w = target.head.votes, target.w
-    count = min(NEURONS, len(w))
+    count = min(most, len(w))
     rows = w.new_zeros(votes.shape[1], count + 1, w.shape[1])
     for y in problem.y.unique().tolist():
         others = votes.clone()
