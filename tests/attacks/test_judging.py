@@ -11,8 +11,8 @@ from lab import gaussian, put, still, trained, trained_fine
 from unmix.attacks.base import Attack, Found, attack
 from unmix.attacks.directions import AverageDirection, NearestOpposite, RandomDirections
 from unmix.attacks.gradient import PGD
-from unmix.attacks.minimum import MinimumNorm
 from unmix.attacks.line import Line
+from unmix.attacks.minimum import MinimumNorm
 from unmix.attacks.problem import problems
 from unmix.attacks.suite import SuiteL2, robustness
 from unmix.attacks.threat import Threat
