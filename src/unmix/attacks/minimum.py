@@ -49,7 +49,7 @@ PASSES = 3
 # Crossings by Newton steps that are no longer than the shortest by this factor, and their handicap.
 SURE, FIRST = 1.2, 1e-3
 # Shares by which what was found in lower precision is lengthened until it fools in float64.
-LONGER = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
+LONGER = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 1e2, 1e4)
 
 
 class MinimumNorm(Attack):
@@ -194,8 +194,8 @@ class MinimumNorm(Attack):
                 continue
             still = frame.still(point[rows])
             lowered = objective("margin", problem.y[point[rows]], rival[rows])
-            _, value, slopes = frame.pull(still, lowered)
-            parts.append(frame.closest(still, slopes, value, 1.0))
+            # The margin as float64 has it: next to the boundary lower precision is at a loss.
+            parts.append(frame.closest(still, frame.pull(still, lowered)[2], lead[rows], 1.0))
             aims.append(rival[rows])
             length = frame.length(parts[-1])
             near[rows] = torch.minimum(near[rows], length)
@@ -207,7 +207,7 @@ class MinimumNorm(Attack):
         return moves.take(some), aim[some]
 
     def _sure(self, problem: Problem, frame: Frame, best: Moves) -> Moves:
-        """Beyond the edge that float64 sees: next to it lower precision is at a loss."""
+        """Beyond the edge that float64 sees."""
         if frame.z0.dtype == torch.float64:
             return best
         inside = isinstance(frame, NeuronFrame)
