@@ -2,11 +2,12 @@
 
 A cell of Table 1 is reproduced if it comes out within three of the paper's standard deviations, or
 within 0.01 where these are smaller (rounding to three digits, another generator of random numbers).
-The paper attacks by APGD on the cross-entropy. Here the minimum-norm attack decides; both, and the
-full suite, are compared on the same images (`papers-attack`, `full-suite`).
+The paper attacks by APGD on the cross-entropy. Here the minimum-norm attack decides, which finds
+more, so that a cell below the paper's says nothing of the nets; `table-1-apgd` judges the cells
+under the paper's attack, and all are compared on the same images (`papers-attack`, `full-suite`).
 """
 
-from unmix.claims import Claim
+from unmix.claims import Claim, Interval
 from unmix.papers.prelu.claims.base import NONE, claim, listed, within
 
 POWERS = (1, 2, 3, 4)
@@ -21,7 +22,11 @@ TABLE = {
     "l1 5": ((0.500, 0.744, 0.780, 0.807), (0.007, 0.007, 0.004, 0.002)),
     "l1 10": ((0.098, 0.294, 0.354, 0.402), (0.004, 0.002, 0.002, 0.003)),
 }
-OTHERS = (("l2", "1"), ("l1", "5"))
+COMPARED = (("linf", "0.1"), ("l2", "1"), ("l1", "5"))
+APGD = (
+    "APGD on the cross-entropy, 100 steps from the clean image; the paper's starts at random, in "
+    "l1 five times"
+)
 ROBUST = tuple(row for row in TABLE if row != "clean")
 
 
@@ -31,24 +36,50 @@ def setting(task: str, row: str, p: int) -> str:
     return f"{task}-p={p}" + ("" if norm in ("clean", "linf") else f",{norm}")
 
 
+def published(task: str, norm: str, p: int) -> str:
+    """The setting of the paper's attack."""
+    return f"{task}-p={p},{'' if norm == 'linf' else norm + '-'}apgd"
+
+
 def every(task: str, row: str) -> tuple[str, ...]:
     """The settings of a row."""
     return tuple(setting(task, row, p) for p in POWERS)
 
 
-def _cell(row: str, p: int) -> Claim:
+def _wanted(row: str, p: int) -> Interval:
     mean, sd = (values[p - 1] for values in TABLE[row])
     wide = max(3 * sd, MARGIN)
+    return within(max(mean - wide, 0.0), min(mean + wide, 1.0))
+
+
+def _cell(row: str, p: int) -> Claim:
+    mean, sd = (values[p - 1] for values in TABLE[row])
     radius = row.partition(" ")[2]
     return claim(
         f"table-1-{row.replace(' ', '-')}-p={p}",
         f"digits, p = {p}, {row}: accuracy {mean:.3f} (sd {sd:.3f})",
         "Table 1",
         "experiment",
-        within(max(mean - wide, 0.0), min(mean + wide, 1.0)),
+        _wanted(row, p),
         "mnist:clean" if row == "clean" else f"mnist:robust of {radius}",
         setting("digits", row, p),
-        reading="minimum-norm attack; all 10 000 held-out images",
+        reading="minimum-norm attack; 4000 held-out images a seed, drawn by each for itself",
+    )
+
+
+def _under_apgd(row: str, p: int) -> Claim:
+    norm, _, radius = row.partition(" ")
+    return claim(
+        f"table-1-apgd-{norm}-{radius}-p={p}",
+        f"digits, p = {p}, {row}, under the paper's attack: accuracy {TABLE[row][0][p - 1]:.3f}",
+        "Table 1",
+        "experiment",
+        _wanted(row, p),
+        f"mnist:under_other of {radius}",
+        setting("digits", row, p),
+        published("digits", norm, p),
+        reading="the minimum-norm attack's accuracy and what APGD leaves more on 500 of its images;"
+        f" {APGD}; stated after the minimum-norm attack's numbers were seen",
     )
 
 
@@ -64,21 +95,18 @@ def _order(row: str) -> Claim:
     )
 
 
-def _published(norm: str, radius: str, p: int) -> Claim:
-    other = "" if norm == "linf" else f"{norm}-"
-    plain = f"digits-p={p}" + ("" if norm == "linf" else f",{norm}")
+def _left(norm: str, radius: str, p: int) -> Claim:
     return claim(
-        f"papers-attack-{other}p={p}",
+        f"papers-attack-{'' if norm == 'linf' else norm + '-'}p={p}",
         f"What the paper's attack leaves more than the minimum-norm attack "
         f"({norm} {radius}, p = {p})",
         "Table 1",
         "beyond",
         within(-0.02, 0.05),
         f"mnist:left_more of {radius}",
-        plain,
-        f"digits-p={p},{other}apgd",
-        reading="APGD on the cross-entropy, 100 steps from the clean image; "
-        "the paper's starts at random, in l1 five times",
+        setting("digits", norm, p),
+        published("digits", norm, p),
+        reading=APGD,
     )
 
 
@@ -192,6 +220,7 @@ def _figure(task: str, figure: str) -> tuple[Claim, ...]:
 
 CLAIMS = (
     *(_cell(row, p) for row in TABLE for p in POWERS),
+    *(_under_apgd(row, p) for row in ROBUST for p in POWERS),
     *(_order(row) for row in ROBUST),
     *_figure("parity", "3"),
     *_figure("digits", "6"),
@@ -244,8 +273,7 @@ CLAIMS = (
         )
         for p in (1, 4)
     ),
-    *(_published("linf", "0.1", p) for p in POWERS),
-    *(_published(norm, radius, p) for norm, radius in OTHERS for p in POWERS),
+    *(_left(norm, radius, p) for norm, radius in COMPARED for p in POWERS),
     *(
         claim(
             f"full-suite-p={p}",
