@@ -31,8 +31,8 @@ class SuiteOfOne(Suite):
 
     @property
     def passes(self) -> int:
-        """As measured, for both and two radii."""
-        return 140
+        """As measured on nets of 784 inputs: a whole curve, or two radii."""
+        return 9 if self.only == "min-norm" else 25
 
     @property
     def members(self) -> tuple[Attack, ...]:
