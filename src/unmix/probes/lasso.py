@@ -18,11 +18,11 @@ ZERO = 1e-3
 
 @dataclass(frozen=True)
 class Path:
-    """Relative squared error, number of nonzeros and W y of each point along the path."""
+    """Relative squared error, number of nonzeros and y of each point along the path."""
 
     error: Float[Tensor, "L n"]
     nonzeros: Float[Tensor, "L n"]
-    rebuilt: Float[Tensor, "L n d"]
+    y: Float[Tensor, "L n q"]
 
     def needed(self, level: float) -> Float[Tensor, " n"]:
         """Nonzeros where the error first falls to a level; the last ones if it never does."""
@@ -40,8 +40,8 @@ def lasso_path(x: Float[Tensor, "n d"], columns: Float[Tensor, "q d"]) -> Path:
     errors, counts, rows = [], [], []
     for weight in torch.logspace(0, float(torch.tensor(LAST).log10()), WEIGHTS).tolist():
         y = _descend(y, gram, goal, step, weight * top)
-        rows.append(y @ columns)
-        errors.append((x - rows[-1]).square().sum(1) / x.square().sum(1))
+        rows.append(y)
+        errors.append((x - y @ columns).square().sum(1) / x.square().sum(1))
         counts.append((y.abs() > ZERO * y.abs().amax(1, keepdim=True)).double().sum(1))
     return Path(torch.stack(errors), torch.stack(counts), torch.stack(rows))
 

@@ -23,7 +23,7 @@ from unmix.nets.contrast import CodeLinear, CodePolynomial, CodeTangent
 from unmix.nets.symmetric import Symmetric
 from unmix.papers.base import Setting, Size
 from unmix.perturbations.fixed import Noise
-from unmix.perturbations.gradient import FGM
+from unmix.perturbations.gradient import FGM, ProjectedSteps
 from unmix.train.base import Record
 from unmix.train.contrast import ContrastDescent
 from unmix.train.engines.symmetric import Schedule
@@ -56,6 +56,7 @@ def settings(size: Size) -> dict[str, Setting]:
         | _starts(size)
         | _linf(size)
         | _simple(size)
+        | _projected(size)
         | _overlapping(size)
     )
 
@@ -199,6 +200,15 @@ def _simple(size: Size) -> dict[str, Setting]:
             table[f"{name}-{how}"] = Setting(learner, attack=plan)
     printed = table["tangent-clean"].experiment.with_("net.sign=minus")
     return table | {"tangent-printed": Setting(printed)}
+
+
+def _projected(size: Size) -> dict[str, Setting]:
+    """Another perturbation algorithm than FGM, at paper size: seven projected steps."""
+    if size == "quick":
+        return {}
+    d = SIDE[size]
+    train = purification(d, size).override(f"attack={ProjectedSteps().to_json()}")
+    return {"projected": Setting(_experiment(d, size, train), attack=_plans(size)[1])}
 
 
 def _overlapping(size: Size) -> dict[str, Setting]:

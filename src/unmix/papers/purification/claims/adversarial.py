@@ -144,6 +144,16 @@ CLAIMS = (
         reading="robust accuracy against the union less the clean net's",
     ),
     claim(
+        "thm-5.3-projected",
+        "while another algorithm that finds something teaches as FGM does: projected steps",
+        "Thm 5.3",
+        "law",
+        within(0.9, 1.1),
+        "robust:like",
+        *("projected", "side"),
+        reading="robust accuracy against the union over that after FGM training; seven steps",
+    ),
+    claim(
         "table-1-start",
         "Adversarial training from random weights ends as robust as from clean ones",
         "Table 1, section 4.2",
