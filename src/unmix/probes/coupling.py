@@ -42,14 +42,16 @@ def coupling(run: Run) -> Measured:
     net.orthogonal()
     values = _main(clean)
     if adversarial:
-        values |= _robust(clean, net, run.experiment.train.tau)
+        train = run.experiment.train
+        values |= _robust(clean, net, FGM(norm=train.attack.norm), train.tau)
     return Measured({name: per_replica(list(value)) for name, value in values.items()})
 
 
 def _main(clean: Coded) -> dict[str, Tensor]:
     """Claims D.7 and D.8."""
     x, _ = clean.points(POINTS)
-    score = (dense(x) @ clean.label_vector.unsqueeze(-1))[..., 0]
+    z = clean.data.codes(clean.seeds, POINTS, "test", clean.w.dtype)[0].dense()
+    score = (z @ clean.label_vector.unsqueeze(-1))[..., 0]
     f = clean.learner.outputs(x)
     brought = frozen(clean.params, dense(x), dense(x), stand_ins(clean))
     small = frozen(clean.params, dense(x), dense(x), clean.u * ~clean.mixture.large)
@@ -65,10 +67,10 @@ def _main(clean: Coded) -> dict[str, Tensor]:
     }
 
 
-def _robust(clean: Coded, net: Coded, tau: float) -> dict[str, Tensor]:
+def _robust(clean: Coded, net: Coded, fgm: FGM, tau: float) -> dict[str, Tensor]:
     """Lemmas F.11, F.12 and F.15."""
     x, y = net.points(POINTS)
-    delta = FGM().perturb(net.scene, x, y, tau)
+    delta = fgm.perturb(net.scene, x, y, tau)
     parts = clean.mixture
     pure = clean.u * parts.large
     moved = net.u - pure
@@ -78,11 +80,11 @@ def _robust(clean: Coded, net: Coded, tau: float) -> dict[str, Tensor]:
     there, before = net.learner.outputs(at + delta), clean.learner.outputs(x)
     size = torch.linalg.vector_norm(moved, dim=-1)
     winners = clean.alive() & parts.alone
-    typical = [row[mask].median() for row, mask in zip(parts.peak.abs(), winners, strict=True)]
+    typical = parts.peak.abs().masked_fill(~winners, torch.nan).nanmedian(1).values
     return {
         "robust_gap": (linear - there).abs().mean(1) / there.abs().mean(1),
         "kept_gap": (linear - without - before).abs().mean(1) / before.abs().mean(1),
-        "moved_most": size.amax(1) / torch.stack(typical),
+        "moved_most": size.amax(1) / typical,
     }
 
 
