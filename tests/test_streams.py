@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from unmix import streams
 from unmix.data.clusters import Clusters
 from unmix.streams import normals, stream
 
@@ -35,6 +36,19 @@ def test_purposes_and_seeds_have_streams_of_their_own() -> None:
 def test_a_longer_draw_begins_with_the_shorter_one() -> None:
     short, long = (normals((0, 1), "test.noise", (n, 5), torch.float64) for n in (3, 9))
     assert torch.equal(long[:, :3], short)
+
+
+def test_a_draw_is_the_callers_own() -> None:
+    first = normals((0, 1), "test.noise", (3, 5), torch.float64)
+    kept = first.clone()
+    first.zero_()
+    assert torch.equal(normals((0, 1), "test.noise", (3, 5), torch.float64), kept)
+
+
+def test_what_is_too_large_to_keep_is_drawn_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = normals((0, 1), "test.noise", (3, 5), torch.float64)
+    monkeypatch.setattr(streams, "KEPT_BYTES", 0)
+    assert torch.equal(normals((0, 1), "test.noise", (3, 5), torch.float64), kept)
 
 
 def test_a_seed_does_not_know_its_neighbours() -> None:

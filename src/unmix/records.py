@@ -17,7 +17,6 @@ Nothing is pickled. All files but env.json and DONE have the same bytes whenever
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
 import math
@@ -35,7 +34,7 @@ import duckdb
 import numpy as np
 import torch
 
-from unmix import __version__
+from unmix import __version__, parquet
 from unmix.attacks.base import Attacked
 from unmix.attacks.threat import Threat
 from unmix.certify.base import Certificate
@@ -225,30 +224,20 @@ def read_json(path: Path) -> Any:
 
 def _write_trace(path: Path, run: Run) -> None:
     trace, replicas = run.trace, run.replicas
-    long: dict[str, np.ndarray] = {
+    keys: dict[str, np.ndarray] = {
         "replica": np.repeat(np.arange(replicas), len(trace.steps)),
         "seed": np.repeat(np.array(run.experiment.seeds), len(trace.steps)),
         "step": np.tile(np.array(trace.steps), replicas),
     }
     if trace.times:
-        long[TIME] = np.tile(np.array(trace.times), replicas)
-    long |= {name: column.cpu().numpy().flatten() for name, column in trace.columns.items()}
-    # DuckDB takes a NaN from numpy for a missing value; a trace has none, so it is put back.
-    keys = [name for name in long if name not in trace.columns]
-    columns = [*keys, *(f'coalesce("{name}", \'nan\') AS "{name}"' for name in trace.columns)]
-    target = str(path).replace("'", "''")
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.register("long", long)
-        query = f"COPY (SELECT {', '.join(columns)} FROM long) TO '{target}' (FORMAT parquet)"
-        connection.execute(query)
+        keys[TIME] = np.tile(np.array(trace.times), replicas)
+    columns = {name: column.cpu().numpy().flatten() for name, column in trace.columns.items()}
+    parquet.write(path, keys, columns)
     sync(path)
 
 
 def _read_trace(folder: Path, experiment: Experiment, final: Params) -> Trace:
-    path = glob.escape(str(folder / "trace.parquet"))
-    with duckdb.connect(config={"threads": 1}) as connection:
-        query = "SELECT * FROM read_parquet(?) ORDER BY replica, step"
-        table = connection.execute(query, [path]).fetchnumpy()
+    table = parquet.read(folder / "trace.parquet", ("replica", "step"))
     replicas = len(experiment.seeds)
     steps = tuple(table["step"].reshape(replicas, -1)[0].tolist())
     columns = {

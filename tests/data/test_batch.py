@@ -25,6 +25,12 @@ def test_points_must_be_finite(bad: float) -> None:
         Batch(x, Y, C)
 
 
+def test_points_whose_sum_overflows_are_points() -> None:
+    huge = torch.full_like(X, 3e38)
+    assert not torch.isfinite(huge.sum())
+    assert Batch(huge, Y, C).points == 3
+
+
 @pytest.mark.parametrize("bad", [0.0, 2.0, float("nan")])
 def test_labels_must_be_signs(bad: float) -> None:
     y = Y.clone()

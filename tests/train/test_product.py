@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unmix.train.engines import product as module
-from unmix.train.engines.narrow import NEURONS, POINTS, dots, mixtures
-from unmix.train.engines.product import product
+from unmix.train.engines.narrow import NEURONS, POINTS, dots, mixtures, squares
+from unmix.train.engines.product import gram, product
 
 TIGHT = {torch.float64: 1e-13, torch.float32: 1e-5}
 
@@ -44,6 +44,38 @@ def test_the_compiled_products_of_any_shape(sets: int, m: int, n: int, d: int, d
     assert_product(out, c, x)
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    sets=st.integers(1, 3), n=st.integers(NEURONS, 60), d=st.integers(1, 300),
+    dtype=st.sampled_from(list(TIGHT)),
+)  # fmt: skip
+def test_the_compiled_squares_of_any_shape(sets: int, n: int, d: int, dtype) -> None:
+    (x,) = tensors((sets, n, d), dtype=dtype)
+    out = x.new_full((sets, n, n), torch.nan)
+    squares(x.numpy(), out.numpy())
+    assert_product(out, x, x.mT)
+    assert torch.equal(out, out.mT)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", TIGHT, ids=str)
+@pytest.mark.parametrize("shape", [(1, 3, 4), (2, 80, 300)])
+@pytest.mark.parametrize("small", [0, module.SMALL], ids=["always", "as it is"])
+def test_a_gram_matrix_is_a_product(shape, dtype, threads: int, small: int, monkeypatch) -> None:
+    monkeypatch.setattr(module, "SMALL", small)
+    if small == 0:
+        monkeypatch.setattr(module, "SHORT", 0)
+    replicas, n, d = shape
+    wide, turned = tensors((replicas, n, 2 * d), (replicas, d, n), dtype=dtype)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for x in (wide, wide[:, :, ::2], turned.mT):
+            assert_product(gram(x, x.new_empty(replicas, n, n)), x, x.mT)
+    finally:
+        torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("strip", [1, 2**12])
 def test_strips_of_neurons_change_nothing(strip: int, monkeypatch) -> None:
     from unmix.train.engines import narrow
@@ -54,6 +86,11 @@ def test_strips_of_neurons_change_nothing(strip: int, monkeypatch) -> None:
     monkeypatch.setattr(narrow, "NEAR", strip)
     dots.py_func(a.numpy(), x.numpy(), cut.numpy())
     assert torch.equal(cut, whole)
+    squared, cut = x.new_empty(1, 30, 30), x.new_empty(1, 30, 30)
+    squares.py_func(x.numpy(), cut.numpy())
+    monkeypatch.undo()
+    squares.py_func(x.numpy(), squared.numpy())
+    assert torch.equal(cut, squared)
 
 
 @pytest.mark.parametrize("small", [0, module.SMALL], ids=["always", "as it is"])

@@ -8,12 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO, StringIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree import ElementTree
 
-import duckdb
-
+from unmix import parquet
 from unmix.errors import DataError
 from unmix.papers.base import Drawing
 from unmix.report.marks import marks
@@ -58,7 +56,8 @@ def printed(drawing: Drawing, name: str, prefix: str = "") -> Printed:
     """The drawing as bytes and text; ids of the page's SVG start with `prefix` and the name."""
     _check(drawing.table, name)
     files = {suffix: _picture(drawing, suffix) for suffix in FORMATS[:3]}
-    files |= {"csv": _csv(drawing.table), "parquet": _parquet(drawing.table)}
+    table = {name: [_plain(v) for v in values] for name, values in drawing.table.items()}
+    files |= {"csv": _csv(table), "parquet": parquet.as_bytes(table)}
     root = re.sub(r"[^A-Za-z0-9-]", "-", f"{prefix}-{name}" if prefix else name)
     svg = inline_svg(files["svg"], drawing.alt, root)
     return Printed(name, drawing.caption, drawing.alt, svg, marks(drawing.canvas), files)
@@ -163,32 +162,5 @@ def _csv(table: Mapping[str, list[Any]]) -> bytes:
     stream = StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(table)
-    writer.writerows([_plain(v) for v in row] for row in zip(*table.values(), strict=True))
+    writer.writerows(zip(*table.values(), strict=True))
     return stream.getvalue().encode()
-
-
-def _parquet(table: Mapping[str, list[Any]]) -> bytes:
-    """Typed columns through DuckDB; one thread, so that the row order is the table's."""
-    columns = {name: [_plain(v) for v in values] for name, values in table.items()}
-    select = ", ".join(
-        f"unnest(?::{_sql_type(values)}[]) AS {_quoted(name)}" for name, values in columns.items()
-    )
-    with TemporaryDirectory() as folder, duckdb.connect(config={"threads": 1}) as database:
-        path = Path(folder) / "figure.parquet"
-        database.execute(f"CREATE TABLE figure AS SELECT {select}", list(columns.values()))
-        target = str(path).replace("'", "''")
-        database.execute(f"COPY figure TO '{target}' (FORMAT parquet)")
-        return path.read_bytes()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _sql_type(values: list[Any]) -> str:
-    kinds = {type(v) for v in values if v is not None}
-    if kinds == {bool}:
-        return "BOOLEAN"
-    if kinds == {int}:
-        return "BIGINT"
-    return "DOUBLE" if kinds <= {int, float} else "VARCHAR"

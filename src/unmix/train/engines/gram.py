@@ -18,7 +18,7 @@ from torch import Tensor
 from unmix.errors import SpecError
 from unmix.nets.base import Params
 from unmix.train.engines.base import Problem, masked, over_sets, per_replica
-from unmix.train.engines.product import product
+from unmix.train.engines.product import gram, product
 
 
 class Gram:
@@ -99,7 +99,7 @@ class Gram:
         z0 = w.new_zeros(*w.shape[:2], self.points)
         for columns, block in self.problem.x.blocks():
             # The fastest product has no sum on top; one block is what there mostly is.
-            kernel = product(block, block.mT, kernel) if first else kernel.baddbmm_(block, block.mT)
+            kernel = gram(block, kernel) if first else kernel.baddbmm_(block, block.mT)
             first = False
             over_sets(z0, self.sets).baddbmm_(over_sets(w[:, :, columns], self.sets), block.mT)
         if "b" in self.start:

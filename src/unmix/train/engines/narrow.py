@@ -34,6 +34,25 @@ def dots(a, x, out):  # type: ignore[no-untyped-def]
                     _tile(a[s, k : k + NEURONS], x[s, i : i + POINTS], out[s, k:, i:])
 
 
+@reordered
+def squares(x, out):  # type: ignore[no-untyped-def]
+    """out [S n n] = x x^T of x [S n d], n >= NEURONS: one half is computed, the other copied."""
+    sets, n, d = x.shape
+    strip = max(NEURONS, NEAR // (d * x.itemsize) // NEURONS * NEURONS)
+    for s in range(sets):
+        for first in range(0, n, strip):
+            last = min(first + strip, n)
+            for low in range(0, last, POINTS):
+                i = min(low, n - POINTS)
+                for j in range(first, last, NEURONS):
+                    k = min(j, n - NEURONS)
+                    if i < k + NEURONS:
+                        _tile(x[s, k : k + NEURONS], x[s, i : i + POINTS], out[s, k:, i:])
+        for j in range(n):
+            for i in range(j):
+                out[s, i, j] = out[s, j, i]
+
+
 @inlined
 def _tile(a, x, out):  # type: ignore[no-untyped-def]
     """Twenty sums side by side; spelled out, since only scalars are kept in registers."""

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from unmix.train.engines.narrow import NEURONS, POINTS, dots, mixtures
+from unmix.train.engines.narrow import NEURONS, POINTS, dots, mixtures, squares
 
 # With fewer multiplications a call costs more than its arithmetic; with shorter sums and rows, the
 # beginning and the end of a vector loop do.
@@ -42,6 +42,22 @@ def product(
     return out
 
 
+def gram(x: Float[Tensor, "R n d"], out: Float[Tensor, "R n n"]) -> Float[Tensor, "R n n"]:
+    """x x^T, in `out` or in a tensor of its own: use what comes back."""
+    _, n, d = x.shape
+    fits = n * n * d >= SMALL and n >= max(SHORT, NEURONS)
+    dense = x.device.type == "cpu" and x.is_contiguous() and out.is_contiguous()
+    if fits and dense and _one_double(x):
+        squares(x.numpy(), out.numpy())
+        return out
+    return product(x, x.mT, out)
+
+
+def _one_double(a: Tensor) -> bool:
+    """In float64 on one thread what is compiled here wins at any size."""
+    return a.dtype == torch.float64 and torch.get_num_threads() == 1
+
+
 def _compiled(a: Tensor, b: Tensor, out: Tensor) -> bool:
     """Done, if it is faster so: for few neurons, and in float64 on one thread for any number."""
     few, double = a.shape[1] <= FEW, a.dtype == torch.float64
@@ -49,7 +65,7 @@ def _compiled(a: Tensor, b: Tensor, out: Tensor) -> bool:
         mixtures(a.numpy(), b.numpy(), out.numpy())
         return True
     fits = a.shape[1] >= NEURONS and b.shape[2] >= POINTS and b.mT.is_contiguous()
-    if fits and (few or (double and torch.get_num_threads() == 1)):
+    if fits and (few or _one_double(a)):
         dots(a.numpy(), b.mT.numpy(), out.numpy())
         return True
     return False

@@ -145,21 +145,19 @@ def bracket(evidence: Evidence, setting: str) -> Sample:
 def halfway_radius(x: Tensor, y: Tensor, data: Clusters, p: float) -> Tensor:
     """Smallest length of t (mu_l - mu_k)/sqrt 2 that fools F^(p): k the largest own coordinate.
 
-    Along it the decision falls, so it changes sign once; found by bisection for every opposite l.
+    Only these two coordinates move, so y F = rest + (x_k - s)_+^p - (x_l + s)_+^p at s = t/sqrt 2.
+    It falls in t and so changes sign once, found by bisection for every opposite l together.
     """
     mine = y.unsqueeze(-1) == data.signs
-    own = torch.where(mine, x, -torch.inf).argmax(-1, keepdim=True)
-    best = torch.full_like(y, torch.inf)
-    for label in range(data.k):
-        step = torch.zeros_like(x).scatter(2, own, -math.sqrt(0.5))
-        step[..., label] += math.sqrt(0.5)
-        low, high = torch.zeros_like(y), torch.full_like(y, 2.0)
-        for _ in range(30):
-            middle = (low + high) / 2
-            right = value(x + middle.unsqueeze(-1) * step, data, p) * y > 0
-            low, high = torch.where(right, middle, low), torch.where(right, high, middle)
-        best = torch.where(y != data.signs[label], torch.minimum(best, high), best)
-    return best
+    own = torch.where(mine, x, -torch.inf).amax(-1, keepdim=True)
+    rest = (value(x, data, p) * y).unsqueeze(-1) - own.relu() ** p + x.relu() ** p
+    low, high = torch.zeros_like(x), torch.full_like(x, 2.0)
+    for _ in range(30):
+        middle = (low + high) / 2
+        step = middle * math.sqrt(0.5)
+        right = rest + (own - step).relu() ** p > (x + step).relu() ** p
+        low, high = torch.where(right, middle, low), torch.where(right, high, middle)
+    return high.masked_fill(mine, torch.inf).amin(-1)
 
 
 def _lost(evidence: Evidence, setting: str, union: bool) -> Sample:
