@@ -42,7 +42,11 @@ class AttackError(UnmixError):
 
 
 class CertificateError(UnmixError):
-    """A certificate that cannot be computed as asked, or that something contradicts."""
+    """A certificate that cannot be computed as asked, or that contradicts itself."""
+
+
+class Contradiction(CertificateError):
+    """An attack below a certificate: one of the two is wrong. No report may pass over it."""
 
 
 class Interrupted(UnmixError):

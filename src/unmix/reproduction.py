@@ -79,7 +79,7 @@ class Task:
         asked = [c.settings for c in self.claims] + [f.settings for f in self.figures]
         if self.whole:
             asked += [(prediction.setting,) for prediction in self.paper.predictions]
-            asked += [(contender.setting,) for contender in self.paper.contenders]
+            asked += [(c.setting, *c.also) for c in self.paper.contenders]
             asked += [self.paper.explored]
         names = dict.fromkeys(self._evidence().expand(tuple(s for group in asked for s in group)))
         return {name: self.settings[name] for name in names if name in self.settings}

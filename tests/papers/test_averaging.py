@@ -191,6 +191,7 @@ def test_no_claim_is_forgotten_between_the_files() -> None:
 
 def test_every_setting_is_used() -> None:
     asked = {s for thing in (*PAPER.claims, *PAPER.figures) for s in thing.settings}
+    asked |= {s for contender in PAPER.contenders for s in (contender.setting, *contender.also)}
     for name in FULL:
         assert any(
             name == s or (s.endswith("*") and name.removeprefix(s[:-1]).isdigit()) for s in asked

@@ -147,7 +147,7 @@ def test_scenes_and_rows_name_what_is_there(paper: Paper) -> None:
         assert paper.figure(scene.figure).draw
         assert scene.text.endswith(".")
     for part in (*paper.predictions, *paper.contenders):
-        assert part.setting in settings
+        assert {part.setting, *getattr(part, "also", ())} <= settings.keys()
     assert set(paper.explored) <= set(settings)
     assert paper.story, f"{paper.name} has no part in the story"
     assert paper.contenders, f"{paper.name} has no row in the table across papers"

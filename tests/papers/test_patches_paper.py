@@ -164,6 +164,7 @@ def test_quick_has_the_papers_hyper_parameters(evidence: Evidence) -> None:
 
 def test_every_setting_is_used() -> None:
     asked = {s for thing in (*PAPER.claims, *PAPER.figures) for s in thing.settings}
+    asked |= {s for contender in PAPER.contenders for s in (contender.setting, *contender.also)}
     for name in FULL:
         ladders = {s for s in asked if s.endswith("*") and name.removeprefix(s[:-1]).isdigit()}
         assert name in asked or ladders, name

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from unmix.errors import CertificateError
+from unmix.errors import CertificateError, Contradiction
 from unmix.experiment import Run
 from unmix.nets.base import sign
 from unmix.nets.form import Form
@@ -227,7 +227,7 @@ def sandwich(lower: Float[Tensor, "R n"], smallest: Float[Tensor, "R n"], who: s
     if broken.any():
         worst = int((lower - smallest)[broken].argmax())
         pair = lower[broken][worst].item(), smallest[broken][worst].item()
-        raise CertificateError(
+        raise Contradiction(
             f"{who or 'an attack'} found {pair[1]:.9g} below a certified radius of {pair[0]:.9g} "
             f"({int(broken.sum())} points)",
             "one of the two is wrong: please report the run",

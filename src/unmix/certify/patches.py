@@ -23,6 +23,8 @@ from unmix.experiment import Run
 from unmix.nets.patch_cnn import PatchModel
 
 DOUBLINGS, BISECTIONS = 60, 60
+# Relative width at which a bisection ends: far below SLACK, by which the result is lowered.
+NARROW = 1e-12
 # By this share a witness goes beyond the certified radius.
 PUSH = 1e-6
 
@@ -80,6 +82,8 @@ def _radius(
             break
         low, high = torch.where(held, high, low), torch.where(held, 2 * high, high)
     for _ in range(BISECTIONS):
+        if (high - low <= NARROW * high).all():
+            break
         middle = (low + high) / 2
         held = safe(middle)
         low, high = torch.where(held, middle, low), torch.where(held, high, middle)

@@ -11,7 +11,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from unmix.claims import Claim, Sample, Scale, Verdict, Verdicts, judge, not_run
-from unmix.errors import AttackError, CertificateError, UnknownName, UnmixError, nearest
+from unmix.errors import (
+    AttackError,
+    CertificateError,
+    Contradiction,
+    UnknownName,
+    UnmixError,
+    nearest,
+)
 from unmix.papers.contents import Finding, Item
 from unmix.papers.story import Explorer, Scene
 
@@ -83,10 +90,18 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Contender:
-    """A net and its training, as a row of the table across papers."""
+    """A net and its training, as a row of the table across papers.
+
+    `certified` and `best` name functions of the paper's measures that return a `Certificate` and
+    a `Best`; empty, they are what the setting's plan and its data say. Attacks of the settings
+    `also` on the same net join the union.
+    """
 
     title: str
     setting: str
+    also: tuple[str, ...] = ()
+    certified: str = ""
+    best: str = ""
 
 
 @dataclass(frozen=True)
@@ -278,6 +293,8 @@ def verdict(paper: Paper, claim: Claim, evidence: Evidence) -> Verdict:
     settings, watched = evidence.expand(claim.settings), evidence.watched()
     try:
         sample = paper.measure(claim, watched)
+    except Contradiction:
+        raise
     except UnmixError as error:
         return not_run(claim, f"cannot be measured: {error.message}")
     sample = replace(sample, note="; ".join(filter(None, (sample.note, watched.flagged))))

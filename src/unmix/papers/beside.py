@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unmix.claims import confidence
-from unmix.errors import UnmixError
+from unmix.errors import Contradiction, UnmixError
 from unmix.experiment import Run
 from unmix.papers.base import AttackedBy, Evidence, Paper, Prediction, alone
 
@@ -91,6 +91,8 @@ def predictions(paper: Paper, evidence: Evidence) -> Predictions:
             watched = evidence.watched()
             try:
                 beside = paper.take(prediction.measure, (prediction.setting,), watched)
+            except Contradiction:
+                raise
             except UnmixError:
                 # A measure of training has no value on a run that diverged, say.
                 continue

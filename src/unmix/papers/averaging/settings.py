@@ -108,7 +108,8 @@ def _ablations(base: Experiment, size: Size) -> dict[str, Setting]:
     }
     light = _with(base, train=GradientDescent(eta=1e-3, steps=100))
     table = {
-        name: Setting(light.with_(*change), attack=STANDARD) for name, change in changes.items()
+        name: Setting(light.with_(*change), STANDARD, certify=CertifyPlan())
+        for name, change in changes.items()
     }
     counts = (10_000, 50_000) if size == "paper" else (3000,)
     for n in counts:
@@ -122,8 +123,9 @@ def _constructed(base: Experiment) -> dict[str, Setting]:
     table = {}
     for k in (4, 10, 20, 40):
         data = Clusters(k=k, d=3072)
-        table[f"FA-k{k}"] = Setting(_with(still, data=data, net=FeatureAveraging()), STANDARD)
-        table[f"NRMC-k{k}"] = Setting(_with(still, data=data, net=NonRobustMultiClass()), STANDARD)
+        for name, net in (("FA", FeatureAveraging()), ("NRMC", NonRobustMultiClass())):
+            made = _with(still, data=data, net=net)
+            table[f"{name}-k{k}"] = Setting(made, STANDARD, certify=CertifyPlan())
     for name, beta in BETAS.items():
         decoupled = _with(still, net=FeatureDecoupling(beta=beta))
         table[f"FD-{name}"] = Setting(decoupled, STANDARD, certify=CertifyPlan())

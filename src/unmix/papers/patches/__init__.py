@@ -64,12 +64,16 @@ PREDICTIONS = (
     Prediction("l_inf radius of w = gamma v", "minimum-non-robust-curve", "laws:radius"),
 )
 
-CONTENDERS = (
-    Contender("patch CNN, standard training", "std"),
-    Contender("patch CNN, adversarial training as printed", "adv"),
-    Contender("patch CNN, adversarial training, margins over the batch", "adv-mean"),
-    Contender("non-robust minimum (Prop 3.1), built", "minimum-non-robust"),
-    Contender("robust minimum (Prop 3.2), built", "minimum-robust"),
+CONTENDERS = tuple(
+    Contender(title, setting, also, certified="robust:certified", best="robust:best")
+    for title, setting, also in (
+        ("patch CNN, standard training", "std-curve", ()),
+        ("patch CNN, adversarial training as printed", "adv-curve", ()),
+        ("patch CNN, adversarial, -F_y of the batch mean", "adv-mean-curve", ()),
+        ("patch CNN, adversarial, margins of the batch mean", "adv-margin-curve", ("adv-margin",)),
+        ("non-robust minimum (Prop 3.1), built", "minimum-non-robust", ()),
+        ("robust minimum (Prop 3.2), built", "minimum-robust", ()),
+    )
 )
 
 PAPER = Paper(

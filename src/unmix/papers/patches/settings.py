@@ -83,6 +83,7 @@ def _main(base: Experiment) -> dict[str, Setting]:
         "std": Setting(base, BATTERY),
         "std-curve": Setting(base, CURVE),
         "adv": Setting(attacked(base), BATTERY),
+        "adv-curve": Setting(attacked(base), CURVE),
         "adv-mean": Setting(mean, BATTERY),
         "adv-mean-curve": Setting(mean, CURVE),
         "adv-margin": Setting(margin, BATTERY),

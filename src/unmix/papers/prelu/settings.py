@@ -14,6 +14,9 @@ import numpy as np
 
 from unmix.attacks.gradient import PGD
 from unmix.attacks.suite import AttackPlan, SuiteL2
+from unmix.certify.bounds import Root
+from unmix.certify.choice import CertifyPlan
+from unmix.certify.exact import ExactL2
 from unmix.data.clusters import Clusters
 from unmix.experiment import Experiment, Samples
 from unmix.nets.prelu import PReLU
@@ -90,13 +93,18 @@ def _trained(size: Size) -> dict[str, Setting]:
     for p in (1, 3):
         net, data = PReLU(p=p, h=shape["h"]), mixture(K, POSITIVE, shape["d"])
         sgd_run = _experiment(data, net, sgd, shape["n"])
-        table[f"sgd-p={p}"] = Setting(sgd_run, plan(size))
+        table[f"sgd-p={p}"] = Setting(sgd_run, plan(size), certify=_certify(p))
         table[f"flow-p={p}"] = Setting(_experiment(data, net, flow, shape["n"]))
         more = _experiment(mixture(20, 8, shape["d"]), net, ReducedFlow(time=TIME), shape["n"])
         table[f"K20-p={p}"] = Setting(more, plan(size))
         for alpha in MORE_ALPHAS[size]:
             table[f"K20-p={p},alpha={alpha:g}"] = Setting(more.with_(f"data.sigma={alpha}"))
     return table
+
+
+def _certify(p: float) -> CertifyPlan:
+    """Exact for wide ReLU nets, where the neurons of a side are alike; a bound for powers."""
+    return CertifyPlan() if p == 1 else CertifyPlan(Root())
 
 
 def _reduced(size: Size) -> dict[str, Setting]:
@@ -181,7 +189,8 @@ def _constructed(size: Size) -> dict[str, Setting]:
             for name, net in _references().items():
                 still = _experiment(data, net, NoTraining(), 1).with_("dtype=float64")
                 attack = plan(size) if f"{name}-K{k},{alpha}" in ATTACKED else None
-                table[f"{name}-K{k},alpha={alpha:g}"] = Setting(still, attack)
+                certify = CertifyPlan(ExactL2(nodes=500))
+                table[f"{name}-K{k},alpha={alpha:g}"] = Setting(still, attack, certify=certify)
     return table
 
 

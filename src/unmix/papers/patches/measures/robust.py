@@ -16,6 +16,7 @@ from unmix.nets.patch_cnn import RobustMinimum
 from unmix.papers.base import Evidence
 from unmix.papers.patches.measures.snapshots import kept
 from unmix.papers.patches.settings import EPS
+from unmix.papers.standing import Best
 from unmix.probes.base import Measured
 
 
@@ -94,6 +95,11 @@ def radius_law(run: Run) -> float:
     count = data.robust if robust else data.patches - data.robust
     size = data.alpha[0] if robust else data.beta[0]
     return float(size * count / (count + data.patches))
+
+
+def best(evidence: Evidence, setting: str) -> Best:
+    """Half the l_inf distance of two points of different classes that share partition and noise."""
+    return Best(max(evidence.run(setting).data.alpha) / 2, "half-way to another class, in l_inf")
 
 
 def certified_over_exact(evidence: Evidence, setting: str, other: str) -> Sample:

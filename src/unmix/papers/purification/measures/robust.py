@@ -109,8 +109,13 @@ def median_radius(evidence: Evidence, setting: str) -> Tensor:
 
 def weights(evidence: Evidence, setting: str) -> Coded:
     """The weights that a setting attacks."""
+    return Coded.of(attacked_run(evidence, setting))
+
+
+def attacked_run(evidence: Evidence, setting: str) -> Run:
+    """The run that a setting attacks, perhaps as it was before adversarial training."""
     run = evidence.run(setting)
-    return Coded.of(cleanly_trained(run) if attacks_before(evidence, setting) else run)
+    return cleanly_trained(run) if attacks_before(evidence, setting) else run
 
 
 def attacks_before(evidence: Evidence, setting: str) -> bool:
