@@ -44,9 +44,10 @@ TASKS = {
     "parity": Images(labels="parity", split="validation", levels=256),
     "fashion": Images(dataset="fashion-mnist", split="validation", levels=256),
 }
-# Where the paper's attack runs beside ours; when quick in linf only.
 NORMS: tuple[Literal["linf", "l2", "l1"], ...] = ("linf", "l2", "l1")
-PUBLISHED = {"digits": NORMS, "parity": NORMS[:1], "fashion": ()}
+# Where the paper's attack runs beside ours; when quick in linf only. Its l1 form, with sparse steps
+# and growing balls, is not here: as it is, APGD finds far less in l1 than the minimum-norm attack.
+PUBLISHED = {"digits": NORMS[:2], "parity": NORMS[:1], "fashion": ()}
 # Where the full suite checks the lean attack.
 CHECKED = ("digits-p=1", "digits-p=4")
 

@@ -22,11 +22,9 @@ TABLE = {
     "l1 5": ((0.500, 0.744, 0.780, 0.807), (0.007, 0.007, 0.004, 0.002)),
     "l1 10": ((0.098, 0.294, 0.354, 0.402), (0.004, 0.002, 0.002, 0.003)),
 }
-COMPARED = (("linf", "0.1"), ("l2", "1"), ("l1", "5"))
-APGD = (
-    "APGD on the cross-entropy, 100 steps from the clean image; the paper's starts at random, in "
-    "l1 five times"
-)
+# Where the paper's attack is at hand; its form for l1 is not.
+COMPARED = (("linf", "0.1"), ("l2", "1"))
+APGD = "APGD on the cross-entropy, 100 steps from the clean image; the paper's starts at random"
 ROBUST = tuple(row for row in TABLE if row != "clean")
 
 
@@ -220,7 +218,7 @@ def _figure(task: str, figure: str) -> tuple[Claim, ...]:
 
 CLAIMS = (
     *(_cell(row, p) for row in TABLE for p in POWERS),
-    *(_under_apgd(row, p) for row in ROBUST for p in POWERS),
+    *(_under_apgd(row, p) for row in ROBUST if row[:2] != "l1" for p in POWERS),
     *(_order(row) for row in ROBUST),
     *_figure("parity", "3"),
     *_figure("digits", "6"),
