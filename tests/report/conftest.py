@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from unmix.claims import Claim, Interval, Sample, Source, Verdict, judge, not_run
 from unmix.papers.base import Drawing, FigureEntry, Paper
 from unmix.papers.contents import Finding, Item
+from unmix.papers.standing import Estimate, Standing
 from unmix.report.export import printed
 from unmix.report.page import Section
 from unmix.style import canvas, cosine_matrix, cosine_scale, label_ends
@@ -96,6 +99,17 @@ def paper(claims: dict[str, Claim]) -> Paper:
         contents=CONTENTS,
         findings=(Finding("Readings", "loss by mean & <i>sum</i>.", ("confirmed", "refuted")),),
     )
+
+
+@pytest.fixture
+def standings() -> list[Standing]:
+    """A net between certificate and attack, and one of which little is known."""
+    one, none = Estimate(1.0, 1.0, 1.0), Estimate(why_not="none is known")
+    low, high = Estimate(0.25, 0.2, 0.3), Estimate(0.5, 0.4, 0.6, flagged="red flag, it is odd")
+    words = "half-way to sqrt(2)"
+    known = Standing("fake", "a net", "base", "0123abcd", 5, one, one, words, low, high, one, one)
+    unknown = replace(known, title="another", best=none, certified=none, attacked=none)
+    return [known, unknown]
 
 
 @pytest.fixture

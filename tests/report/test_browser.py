@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from unmix.papers.base import Drawing, Paper
+from unmix.papers.standing import Standing
 from unmix.papers.story import Explorer, Plane, Scene
 from unmix.report.page import Section, write
 
@@ -56,7 +57,8 @@ told.radius = one(".explorer output").textContent.trim();
 told.wrong = one(".explorer path.wrong").getAttribute("d").split("M").length - 1;
 one(".explorer input[value='1']").click();
 told.seed = one(".explorer output").textContent.trim();
-told.unnamed = [...document.querySelectorAll("svg, button, input, [tabindex]")].filter((e) =>
+const met = "svg:not([aria-hidden]), button, input, [tabindex]";
+told.unnamed = [...document.querySelectorAll(met)].filter((e) =>
   !e.getAttribute("aria-label") && !e.getAttribute("aria-labelledby") && !e.textContent.trim()
   && !(e.labels && e.labels.length)).length;
 told.asked = performance.getEntriesByType("resource").map((entry) => entry.name);
@@ -70,7 +72,7 @@ setTimeout(() => {
 
 
 @pytest.fixture
-def page(section: Section, paper: Paper, tmp_path: Path) -> Path:
+def page(section: Section, paper: Paper, standings: list[Standing], tmp_path: Path) -> Path:
     """A page with everything that moves on it."""
     planes = tuple(
         Plane("2 labels", seed, 0.9, ("110", "101", "111"), (1.0, 0.9, 0.5 - seed / 4))
@@ -78,7 +80,9 @@ def page(section: Section, paper: Paper, tmp_path: Path) -> Path:
     )
     explorer = Explorer("How far?", "A plane.", "√d", (0.0, 0.2, 0.4), planes)
     story = (Scene("mixes", "It mixes", "So it does.", "curve"),)
-    told = replace(section, paper=replace(paper, story=story), explorer=explorer)
+    told = replace(
+        section, paper=replace(paper, story=story), explorer=explorer, standings=standings
+    )
     return write(tmp_path / "site", [told])
 
 

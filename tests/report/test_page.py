@@ -18,6 +18,7 @@ from markupsafe import escape
 from unmix.claims import Interval
 from unmix.errors import UnknownName
 from unmix.papers.base import Drawing, Paper
+from unmix.papers.standing import Standing
 from unmix.report import tables
 from unmix.report.export import printed
 from unmix.report.page import Section, render, write
@@ -220,3 +221,20 @@ def test_plain_rows_for_a_terminal(section: Section) -> None:
     assert first[0] == "confirmed"
     assert first[3].startswith("1 [")
     assert first[6] == "✓ confirmed"
+
+
+def test_nets_stand_side_by_side(section: Section, standings: list[Standing]) -> None:
+    text = render([replace(section, standings=standings)])
+    table = text.partition('id="across"')[2].partition("</section>")[0]
+    known, unknown = table.split('<th role="rowheader"')[1:]
+    assert "25.0 %" in known
+    assert "[20.0, 30.0]" in known
+    assert "half-way to √2" in known
+    assert "red flag, it is odd" in known
+    # Dark up to the certificate, pale up to the attack; pale all over where nothing is known.
+    widths = [
+        re.findall(r'class="(?:open|sure)" width="([0-9.]+)"', row) for row in (known, unknown)
+    ]
+    assert widths == [["50.0", "25.0"], ["100", "0"]]
+    assert unknown.count("none is known") == 3
+    assert "half-way" not in unknown

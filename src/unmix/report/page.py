@@ -112,6 +112,7 @@ def render(sections: Sequence[Section]) -> str:
         acts=_story(sections),
         standings=[row for section in sections for row in section.standings],
         estimate=_estimate,
+        share=_share,
         number=tables.number,
         digest=_digest,
         glyphs=glyphs,
@@ -167,12 +168,20 @@ def _numbers(section: Section) -> Markup:
     return Markup(text.replace("<", "\\u003c"))
 
 
-def _estimate(found: Estimate) -> str:
-    """A mean with its interval, in as few words as they need."""
+def _estimate(found: Estimate) -> tuple[str, str]:
+    """A mean and its interval; no interval where replicas agree."""
     if found.mean is None:
-        return tables.NONE
+        return tables.NONE, ""
     text, *ends = map(tables.number, (found.mean, found.low, found.high))
-    return f"{text} [{', '.join(ends)}]" if ends[0] != ends[1] else text
+    return text, f"[{', '.join(ends)}]" if ends[0] != ends[1] else ""
+
+
+def _share(found: Estimate) -> tuple[str, str]:
+    """The same in per cent."""
+    if found.mean is None:
+        return tables.NONE, ""
+    text, *ends = (f"{100 * (value or 0.0):.1f}" for value in (found.mean, found.low, found.high))
+    return f"{text} %", f"[{', '.join(ends)}]" if ends[0] != ends[1] else ""
 
 
 def _digest(runs: Sequence[str], most: int = 3) -> str:

@@ -62,9 +62,10 @@ class Rates:
 
     def product(self, neurons: int, rows: int, columns: int, size: int) -> float:
         """Of [neurons rows] by [rows columns] in a dtype of so many bytes."""
-        memory = rows * columns * size
+        # As a float, since numpy takes the logarithm of no whole number beyond 64 bits.
+        memory = float(rows * columns * size)
         flow = float(np.interp(np.log(memory), np.log(STREAMED), self.stream)) * memory
-        rate = float(np.interp(np.log(neurons), np.log(WIDTHS), self.multiply))
+        rate = float(np.interp(np.log(float(neurons)), np.log(WIDTHS), self.multiply))
         return max(flow, rate * neurons * rows * columns)
 
 

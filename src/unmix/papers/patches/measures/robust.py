@@ -99,7 +99,7 @@ def radius_law(run: Run) -> float:
 
 def best(evidence: Evidence, setting: str) -> Best:
     """Half the l_inf distance of two points of different classes that share partition and noise."""
-    return Best(max(evidence.run(setting).data.alpha) / 2, "half-way to another class, in l_inf")
+    return Best(max(evidence.run(setting).data.alpha) / 2, "half-way to another class, in l∞")
 
 
 def certified_over_exact(evidence: Evidence, setting: str, other: str) -> Sample:
