@@ -372,6 +372,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.certify.exact:ExactLinf",
             "exact l_inf radii: the same search, its nodes bounded by a simplex method",
         ),
+        "merged-l2": Entry(
+            "unmix.certify.merged:MergedL2",
+            "wide nets: near neurons as their mean, quiet ones dropped, less the certified error",
+        ),
         "root": Entry(
             "unmix.certify.bounds:Root",
             "its convex relaxation at the self-consistent radius (rounds=0: CROWN-type)",

@@ -33,6 +33,7 @@ POINTS = 4
 def made(name: str) -> Certifier:
     """At a size for tests."""
     sizes = {"brute-force": {"most": 6}, "subsets": {"most": 6}, "softmax-dual": {"rounds": 2}}
+    sizes |= {"merged-l2": {"nodes": 200}}
     sizes |= {exact: {"nodes": 200} for exact in ("exact-l2", "exact-linf", "softmax-exact")}
     return MEMBERS[name](**sizes.get(name, {}))
 

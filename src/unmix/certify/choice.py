@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unmix.certify import softmax_exact
 from unmix.certify.base import Certificate, Certifier, Norm, Question, certificate
 from unmix.certify.bounds import Root
 from unmix.certify.exact import ExactL2, ExactLinf
+from unmix.certify.merged import MergedL2
 from unmix.certify.softmax import SoftmaxDual
-from unmix.certify.softmax_exact import SoftmaxExact, unknown
+from unmix.certify.softmax_exact import SoftmaxExact
 from unmix.experiment import Run
 
 # Neurons up to which exact linf radii take seconds, not minutes.
 SMALL = 64
+# Beyond this many neurons a net is merged first.
+WIDE = 100
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,6 @@ def best(question: Question, norm: Norm = "l2") -> Certifier:
     if norm == "linf":
         small = question.form.w.shape[1] <= SMALL
         return ExactLinf() if small else Root(threat="linf")
-    if question.reading != "difference":
-        return ExactL2()
-    return SoftmaxDual() if unknown(question) else SoftmaxExact()
+    if question.reading == "difference":
+        return SoftmaxDual() if softmax_exact.unknown(question) else SoftmaxExact()
+    return MergedL2() if question.form.w.shape[1] > WIDE else ExactL2()
