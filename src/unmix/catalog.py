@@ -372,6 +372,10 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.certify.exact:ExactLinf",
             "exact l_inf radii: the same search, its nodes bounded by a simplex method",
         ),
+        "closed-form": Entry(
+            "unmix.certify.closed:ClosedForm",
+            "exact l2 radii of two ReLUs (f_FA, F), and powers (F^(p)) by the norms that they are",
+        ),
         "merged-l2": Entry(
             "unmix.certify.merged:MergedL2",
             "wide nets: near neurons as their mean, quiet ones dropped, less the certified error",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unmix.certify import softmax_exact
+from unmix.certify import closed, softmax_exact
 from unmix.certify.base import Certificate, Certifier, Norm, Question, certificate
 from unmix.certify.bounds import Root
+from unmix.certify.closed import ClosedForm
 from unmix.certify.exact import ExactL2, ExactLinf
 from unmix.certify.merged import MergedL2
 from unmix.certify.softmax import SoftmaxDual
@@ -38,4 +39,6 @@ def best(question: Question, norm: Norm = "l2") -> Certifier:
         return ExactLinf() if small else Root(threat="linf")
     if question.reading == "difference":
         return SoftmaxDual() if softmax_exact.unknown(question) else SoftmaxExact()
+    if closed.exactly(question):
+        return ClosedForm()
     return MergedL2() if question.form.w.shape[1] > WIDE else ExactL2()
