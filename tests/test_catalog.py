@@ -19,10 +19,10 @@ SOURCE = Path(unmix.__file__).parent
 
 # From left to right; those of one column may not import each other.
 ORDER = """
-errors · catalog · spec · streams · data · nets · perturbations · train · experiment · probes
-attacks certify · claims · style · papers · sealed · parquet · records · query · store · sweep ·
-forecast · report · reproduction · campaign · citing · listing · terminal · showing · asked ·
-cli · __main__
+errors · catalog · spec · streams · balls · data · nets · perturbations · train · experiment ·
+probes attacks certify · claims · style · papers · sealed · parquet · records · query · store ·
+sweep · forecast · report · reproduction · campaign · citing · listing · terminal · showing ·
+asked · cli · __main__
 """
 COLUMN = {name: i for i, names in enumerate(ORDER.split("·")) for name in names.split()}
 # These two name types of what they must not load.

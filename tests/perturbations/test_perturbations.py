@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from unmix import catalog
+from unmix.balls import nearest
 from unmix.data.sparse_code import SparseCode
-from unmix.perturbations.base import Norm, Scene, clipped, dense, steepest
+from unmix.perturbations.base import Norm, Scene, dense, descending
 from unmix.perturbations.fixed import Universal
 from unmix.perturbations.gradient import FGM, ProjectedSteps
 from unmix.train.engines.symmetric import SymmetricGemm
@@ -86,7 +87,7 @@ def test_the_steepest_step_is_the_best_and_zero_below_its_threshold(norm: Norm) 
     g[0, 1] *= 1e-8
     g[0, 2] = 0
     y = torch.tensor([[1.0, 1, 1, -1, -1, 1]]).double()
-    delta = 0.3 * steepest(g, y, norm, 1e-4)
+    delta = 0.3 * descending(g, y, norm, 1e-4)
     dual = 2 if norm == "l2" else 1
     assert (delta[0, 1:3] == 0).all()
     rest = [0, 3, 4, 5]
@@ -95,7 +96,7 @@ def test_the_steepest_step_is_the_best_and_zero_below_its_threshold(norm: Norm) 
     gain = (y.unsqueeze(-1) * g * delta).sum(-1)[0, rest]
     best = -0.3 * torch.linalg.vector_norm(g[0, rest], ord=dual, dim=-1)
     torch.testing.assert_close(gain, best)
-    assert (steepest(torch.zeros_like(g), y, norm, 0.0) == 0).all()
+    assert (descending(torch.zeros_like(g), y, norm, 0.0) == 0).all()
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf"])
@@ -103,7 +104,7 @@ def test_clipping_moves_no_point_that_is_inside(norm: Norm) -> None:
     made = torch.Generator().manual_seed(4)
     delta = torch.randn(1, 50, 5, generator=made).double()
     size = torch.linalg.vector_norm(delta, ord=ORDER[norm], dim=-1)
-    out = clipped(delta, norm, 1.0)
+    out = nearest(delta, norm, 1.0)
     assert torch.equal(out[size < 1], delta[size < 1])
     edge = torch.linalg.vector_norm(out[size > 1], ord=ORDER[norm], dim=-1)
     torch.testing.assert_close(edge, torch.ones_like(edge))

@@ -1,19 +1,19 @@
 """What an attacker may do: perturbations delta with |delta|_p <= radius that stay in a box.
 
-All geometry of attacks is here: lengths, projections, the steepest unit step and the closest point
-of a linearised boundary. Tensors are [P d], one row a perturbation.
+All geometry of attacks is here: that of balls, boxes, and the closest point of a linearised
+boundary in both. Tensors are [P d], one row a perturbation.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import torch
 from jaxtyping import Float
 from pydantic import model_validator
 from torch import Tensor
 
+from unmix.balls import Norm, dual, length, nearest, steepest, tiny
 from unmix.errors import AttackError
 from unmix.spec import Spec
 
@@ -24,13 +24,12 @@ Column = Float[Tensor, " P"]
 SPARSE = 0.05
 # A sum of clipped coordinates is concave and piecewise linear; Newton from below ends soon.
 NEWTON = 12
-TINY = 1e-300
 
 
 class Threat(Spec):
     """A norm, and the interval in which every coordinate of an input must stay (None: R)."""
 
-    norm: Literal["l2", "linf", "l1"] = "l2"
+    norm: Norm = "l2"
     box: tuple[float, float] | None = None
 
     @model_validator(mode="after")
@@ -57,20 +56,15 @@ class Threat(Spec):
 
     def length(self, delta: Float[Tensor, "*p d"]) -> Float[Tensor, "*p"]:
         """|delta|_p."""
-        return torch.linalg.vector_norm(delta, ord=_ORDER[self.norm], dim=-1)
+        return length(delta, self.norm)
 
     def dual(self, g: Float[Tensor, "*p d"]) -> Float[Tensor, "*p"]:
         """|g|_q, 1/p + 1/q = 1: how fast g . delta grows a unit length of delta."""
-        return torch.linalg.vector_norm(g, ord=_ORDER[_DUAL[self.norm]], dim=-1)
+        return dual(g, self.norm)
 
     def steepest(self, g: Rows) -> Rows:
         """The unit step along which g . delta grows fastest; 0 where g = 0."""
-        if self.norm == "l2":
-            return g / g.norm(dim=-1, keepdim=True).clamp_min(_tiny(g))
-        if self.norm == "linf":
-            return g.sign()
-        best = g.abs().argmax(-1, keepdim=True)
-        return torch.zeros_like(g).scatter(-1, best, g.gather(-1, best).sign())
+        return steepest(g, self.norm)
 
     def step(self, g: Rows) -> Rows:
         """A unit step for descent: the steepest, but in l1 along several large coordinates."""
@@ -88,13 +82,7 @@ class Threat(Spec):
 
     def project(self, x: Rows, delta: Rows, radius: Column) -> Rows:
         """Into ball and box (ball first: in the corners this is inside, not always nearest)."""
-        ball = radius.unsqueeze(-1)
-        if self.norm == "linf":
-            return self.clip(x, torch.minimum(torch.maximum(delta, -ball), ball))
-        if self.norm == "l1":
-            return self.clip(x, _onto_simplex(delta, ball))
-        length = delta.norm(dim=-1, keepdim=True).clamp_min(_tiny(delta))
-        return self.clip(x, delta * (ball / length).clamp_max(1.0))
+        return self.clip(x, nearest(delta, self.norm, radius))
 
     def closest(self, x: Rows, g: Rows, gap: Column) -> Rows:
         """The shortest delta in the box with -g . delta = gap, or the furthest if there is none."""
@@ -105,12 +93,12 @@ class Threat(Spec):
         if self.norm == "l1":
             return -g.sign() * _greedy(size, room, gap)
         rate = size if self.norm == "l2" else (size > 0).to(size)
-        multiplier = gap / (size * rate).sum(-1, keepdim=True).clamp_min(_tiny(g))
+        multiplier = gap / (size * rate).sum(-1, keepdim=True).clamp_min(tiny(g))
         for _ in range(NEWTON):
             free = multiplier * rate < room
             slope = (size * rate * free).sum(-1, keepdim=True)
             missing = gap - (size * torch.minimum(multiplier * rate, room)).sum(-1, keepdim=True)
-            more = torch.where(slope > 0, missing / slope.clamp_min(_tiny(g)), 0.0).clamp_min(0)
+            more = torch.where(slope > 0, missing / slope.clamp_min(tiny(g)), 0.0).clamp_min(0)
             multiplier = multiplier + more
             if not (missing > 1e-6 * gap).any():
                 break
@@ -118,26 +106,7 @@ class Threat(Spec):
 
     def _open(self, g: Rows, size: Rows, gap: Float[Tensor, "P 1"]) -> Rows:
         steepest = self.steepest(g)
-        return steepest * (gap / (size * steepest.abs()).sum(-1, keepdim=True).clamp_min(_tiny(g)))
-
-
-_ORDER: dict[str, float] = {"l2": 2, "linf": math.inf, "l1": 1}
-_DUAL: dict[str, str] = {"l2": "l2", "linf": "l1", "l1": "linf"}
-
-
-def _tiny(like: Tensor) -> float:
-    return max(TINY, torch.finfo(like.dtype).tiny)
-
-
-def _onto_simplex(delta: Rows, radius: Float[Tensor, "P 1"]) -> Rows:
-    """The Euclidean projection onto the l1 ball: soft thresholding by the right amount."""
-    size = delta.abs()
-    ordered = size.sort(-1, descending=True).values
-    count = torch.arange(1, size.shape[-1] + 1, dtype=size.dtype, device=size.device)
-    excess = (ordered.cumsum(-1) - radius) / count
-    last = (ordered > excess).to(size).sum(-1, keepdim=True).clamp_min(1).long() - 1
-    soft = delta.sign() * (size - excess.gather(-1, last)).clamp_min(0)
-    return torch.where(size.sum(-1, keepdim=True) <= radius, delta, soft)
+        return steepest * (gap / (size * steepest.abs()).sum(-1, keepdim=True).clamp_min(tiny(g)))
 
 
 def _greedy(size: Rows, room: Rows, gap: Float[Tensor, "P 1"]) -> Rows:
@@ -146,5 +115,5 @@ def _greedy(size: Rows, room: Rows, gap: Float[Tensor, "P 1"]) -> Rows:
     ordered, space = size.gather(-1, order), room.gather(-1, order)
     gains = ordered * space
     missing = (gap - (gains.cumsum(-1) - gains)).clamp_min(0)
-    filled = torch.minimum(space, missing / ordered.clamp_min(_tiny(size)))
+    filled = torch.minimum(space, missing / ordered.clamp_min(tiny(size)))
     return torch.zeros_like(size).scatter(-1, order, torch.where(ordered > 0, filled, 0.0))

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from unmix import catalog
-from unmix.perturbations.base import Perturbation, Points, Scene, dense, steepest
+from unmix.perturbations.base import Perturbation, Points, Scene, dense, descending
 from unmix.perturbations.gradient import LEAST
 from unmix.spec import AnySpec, Kind
 
@@ -51,6 +51,6 @@ class AttackStep(Perturbation):
         delta, hit = (torch.stack(part) for part in zip(*rows, strict=True))
         if self.otherwise == "fgm":
             g = scene.to_input(scene.learner.input_gradient(x))
-            other = tau * steepest(g, y, self.norm, self.least)
+            other = tau * descending(g, y, self.norm, self.least)
             delta = torch.where(hit.unsqueeze(-1), delta, other)
         return scene.to_code(delta)

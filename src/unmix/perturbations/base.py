@@ -12,10 +12,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from unmix.balls import dual, steepest
 from unmix.data.sparse_rows import SparseRows
 from unmix.spec import Spec
 
@@ -77,25 +77,15 @@ class Perturbation(Spec, ABC):
         """A in the basis of the features; the learner stays as it is."""
 
 
-def steepest(
+def descending(
     g: Float[Tensor, "R n d"], y: Float[Tensor, "R n"], norm: Norm, least: float
 ) -> Float[Tensor, "R n d"]:
     """argmin <y g, delta> over |delta|_p <= 1 where |g|_q >= least, else 0 (the zero rule).
 
     g = df/dx. l2: -y g / |g|_2; linf: -y sign(g), with |g|_1 against the threshold.
     """
-    size = torch.linalg.vector_norm(g, ord=2 if norm == "l2" else 1, dim=-1, keepdim=True)
-    on = (size >= least) & (size > 0)
-    direction = g / torch.where(on, size, torch.ones_like(size)) if norm == "l2" else g.sign()
-    return direction * (-y.unsqueeze(-1)) * on
-
-
-def clipped(delta: Float[Tensor, "R n d"], norm: Norm, tau: float) -> Float[Tensor, "R n d"]:
-    """The nearest point of the ball (l2), or the clamp (linf)."""
-    if norm == "linf":
-        return delta.clamp(-tau, tau)
-    length = torch.linalg.vector_norm(delta, dim=-1, keepdim=True)
-    return delta * (tau / length.clamp_min(1e-30)).clamp_max(1.0)
+    on = dual(g, norm) >= least
+    return steepest(g, norm) * (-y * on).unsqueeze(-1)
 
 
 def dense(x: Points) -> Float[Tensor, "R n d"]:

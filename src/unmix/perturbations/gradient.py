@@ -9,7 +9,8 @@ from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor
 
-from unmix.perturbations.base import Perturbation, Points, Scene, clipped, dense, steepest
+from unmix.balls import nearest
+from unmix.perturbations.base import Perturbation, Points, Scene, dense, descending
 
 # 1/poly(d) of Def 4.2's example: a gradient shorter than this is left alone.
 LEAST = 1e-6
@@ -25,7 +26,7 @@ class FGM(Perturbation):
         self, scene: Scene, x: Points, y: Float[Tensor, "R n"], tau: float
     ) -> Float[Tensor, "R n d"]:
         g = scene.to_input(scene.learner.input_gradient(x))
-        return scene.to_code(tau * steepest(g, y, self.norm, self.least))
+        return scene.to_code(tau * descending(g, y, self.norm, self.least))
 
 
 class ProjectedSteps(Perturbation):
@@ -42,6 +43,6 @@ class ProjectedSteps(Perturbation):
         delta = torch.zeros_like(start)
         for _ in range(self.steps):
             g = scene.to_input(scene.learner.input_gradient(start + scene.to_code(delta)))
-            step = 2.5 * tau / self.steps * steepest(g, y, self.norm, self.least)
-            delta = clipped(delta + step, self.norm, tau)
+            step = 2.5 * tau / self.steps * descending(g, y, self.norm, self.least)
+            delta = nearest(delta + step, self.norm, tau)
         return scene.to_code(delta)
