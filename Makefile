@@ -36,6 +36,8 @@ bench: .venv/.ready
 	$(BIN)/python benchmarks/steps.py
 	$(BIN)/python benchmarks/flow.py
 	$(BIN)/python benchmarks/page.py
+	$(BIN)/python benchmarks/attacks.py
+	$(BIN)/python benchmarks/certify.py
 
 clean:
 	rm -rf .venv build dist *.egg-info

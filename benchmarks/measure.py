@@ -25,6 +25,8 @@ Work = Callable[[], object]
 KEPT = Path("docs/performance.json")
 # Seconds of a turn.
 TURN = 0.05
+# A call that takes longer than this, even the first, makes a turn alone.
+LONG = 1.0
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,9 @@ def interleaved(works: Mapping[str, Work], repeats: int) -> dict[str, list[float
 
 
 def _calls(work: Work) -> int:
-    """How many calls make a turn; the first one warms up."""
-    work()
+    """How many calls make a turn; the first one warms up, and shows whether one is enough."""
+    if _turn(work, 1) > LONG:
+        return 1
     return max(1, min(2000, math.ceil(TURN / max(_turn(work, 1), 1e-6))))
 
 

@@ -107,10 +107,13 @@ def test_nothing_of_a_model_is_changed() -> None:
         (lambda m, x, y: (m, x * torch.nan, y), "NaN or infinite"),
         (lambda m, x, y: (m, x, y[:-1]), "expected points x"),
         (lambda m, x, y: (m, x, y + 7), "but the model has 3 scores"),
+        (lambda m, x, y: (m, x, y / 2), "whole numbers for labels"),
+        (lambda m, x, y: (m, x, y - 1), "whole numbers for labels"),
+        (lambda m, x, y: (m, x, y * torch.nan), "whole numbers for labels"),
         (lambda m, x, y: (_poisoned(m), x, y), "NaN or infinite weights"),
         (lambda m, x, y: (nn.Identity(), x.reshape(24, 4, 4), y), r"expected scores \[24 C\]"),
     ],
-    ids=["empty", "nan", "shape", "label", "weights", "outputs"],
+    ids=["empty", "nan", "shape", "label", "half", "minus", "none", "weights", "outputs"],
 )
 def test_what_cannot_be_attacked_is_told(spoil, message: str) -> None:
     model = net()
@@ -183,6 +186,43 @@ def test_an_outside_attack_is_judged_by_us() -> None:
     assert found.robust_accuracy()[0].tolist() == pytest.approx(wanted)
     with pytest.raises(AttackError, match=r"perturbed inputs \(60, 16\), got tuple"):
         judge(lambda x, y: (x, y), model, x, y, 1.0)
+
+
+def by_foolbox(model: nn.Module, radius: float):
+    library = pytest.importorskip("foolbox")
+    bound = library.PyTorchModel(model.eval(), bounds=(-30.0, 30.0))
+    attack = library.attacks.L2PGD(steps=20, rel_stepsize=0.2, random_start=False)
+    return lambda x, y: attack(bound, x, y, epsilons=radius)[1]
+
+
+def by_torchattacks(model: nn.Module, radius: float):
+    library = pytest.importorskip("torchattacks")
+    images = nn.Sequential(nn.Flatten(), Stretched(model)).eval()
+    attack = library.PGDL2(images, eps=radius / 60, alpha=radius / 300, steps=20)
+    return lambda x, y: 60 * attack((x[:, None, None] + 30) / 60, y)[:, 0, 0] - 30
+
+
+class Stretched(Opaque):
+    """The model of inputs that were brought into [0, 1]."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(60 * x - 30)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("made", [by_foolbox, by_torchattacks])
+def test_attacks_of_libraries_are_judged_as_ours_are(made) -> None:
+    model, (x, y) = Honest(), points(20)
+    found = outside_curve({"theirs": lambda r: made(model, r)}, model, x, y, RADII)
+    truth = (x @ model.e * (2 * y - 1)).double()
+    # A linear model: steps along the gradient end on the sphere, and cannot do better.
+    wanted = [float((truth > r).double().mean()) for r in RADII]
+    assert found.robust_accuracy()[0].tolist() == pytest.approx(wanted)
+    # The same library, clamping to its box without being told of the inputs' own.
+    if made is by_torchattacks:
+        blind = pytest.importorskip("torchattacks").PGDL2(nn.Sequential(nn.Flatten(), model))
+        held = judge(lambda x, y: blind(x[:, None, None], y)[:, 0, 0], model, x, y, 1.0)
+        assert held.outside.all()
 
 
 @pytest.mark.parametrize("norm", ["l2", "linf"])

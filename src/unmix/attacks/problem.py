@@ -177,6 +177,8 @@ def module_problem(
     target = module_target(module, tuple(x.shape[1:]))
     x, y = x.detach().cpu(), y.cpu()
     if y.is_floating_point() or bool((y < 0).any()):
+        if not ((y.abs() == 1) | (y == 0)).all() or bool((y == 0).any() and (y < 0).any()):
+            raise AttackError("expected whole numbers for labels, or two of -1, 0 and +1")
         y = torch.where(y > 0, 1.0, -1.0)
     batch = Batch(x[None], y[None], torch.zeros(1, len(y), dtype=torch.int64))
     flat = x.flatten(1).to(target.dtype)
