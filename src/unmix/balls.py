@@ -42,7 +42,7 @@ def nearest(
     delta: Float[Tensor, "*p d"], norm: Norm, radius: Float[Tensor, "*p"] | float
 ) -> Float[Tensor, "*p d"]:
     """The Euclidean projection onto the ball."""
-    ball = radius.unsqueeze(-1) if isinstance(radius, Tensor) else radius
+    ball = torch.as_tensor(radius, dtype=delta.dtype, device=delta.device).unsqueeze(-1)
     if norm == "linf":
         return torch.clamp(delta, -ball, ball)
     if norm == "l1":
@@ -56,9 +56,7 @@ def tiny(like: Tensor) -> float:
     return torch.finfo(like.dtype).tiny
 
 
-def _soft(
-    delta: Float[Tensor, "*p d"], radius: Float[Tensor, "*p 1"] | float
-) -> Float[Tensor, "*p d"]:
+def _soft(delta: Float[Tensor, "*p d"], radius: Tensor) -> Float[Tensor, "*p d"]:
     """Soft thresholding by the amount that leaves the radius."""
     size = delta.abs()
     ordered = size.sort(-1, descending=True).values
