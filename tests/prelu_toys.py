@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-import pytest
-
-from lab import unchecked_shapes
-from unmix.attacks import line
-from unmix.attacks.base import Attacked
-from unmix.attacks.gradient import PGD
-from unmix.attacks.minimum import MinimumNorm
-from unmix.attacks.suite import AttackPlan, SuiteL2
-from unmix.experiment import Experiment, Run
+from paper_checks import coarse
+from unmix.experiment import Experiment
 from unmix.experiment import run as train
 from unmix.papers.base import Evidence, Setting, Source
 from unmix.papers.prelu import PAPER, settings
@@ -40,19 +33,10 @@ def shrunken(experiment: Experiment) -> Experiment:
     return experiment.with_(*changes)
 
 
-def attacked(run: Run, plan: AttackPlan) -> Attacked:
-    """A coarse attack: two of its constants are lowered for the time."""
-    suite = SuiteL2(minimum=MinimumNorm(steps=4, hops=0), pgd=PGD(steps=3, restarts=2))
-    with unchecked_shapes(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line, "GRID", 20)
-        patch.setattr(line, "PROBES", 6)
-        return suite.curve(run, plan.radii(run.experiment))
-
-
 @cache
 def toys() -> Evidence:
     """Trained once for all tests; the theory half alone."""
     table = settings.settings("quick")
     theory = {n: s for n, s in table.items() if s.experiment.data.kind == "clusters"}
     shrunk = {n: Setting(shrunken(s.experiment), s.attack) for n, s in theory.items()}
-    return Evidence(shrunk, PAPER.settings("paper"), Source(train, attacked))
+    return Evidence(shrunk, PAPER.settings("paper"), Source(train, coarse))

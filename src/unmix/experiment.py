@@ -21,6 +21,8 @@ from unmix.nets.base import Classifier, Model, Params
 from unmix.spec import AnySpec, Kind, Spec
 from unmix.train.base import Checkpoint, Hooks, Start, Stop, Trace
 
+# Points of a seed that would fill more bytes than this fit into no machine.
+LIMIT = 2**47
 # Replicas are trained together until their data and Gram matrices fill this many bytes.
 MEMORY = 3 * 2**30
 
@@ -53,6 +55,10 @@ class Experiment(Spec):
             raise ValueError("seeds: expected at least one seed, got none")
         if len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
             raise ValueError("seeds: expected distinct non-negative integers")
+        points = max(self.samples.train, self.samples.test)
+        if points * self.data.size * 8 > LIMIT:
+            came = f"{points} points of {self.data.size} numbers fit into no machine"
+            raise ValueError(f"samples: {came}: lower samples or data.d")
         self.net.check(self.data)
         self.train.check(self.net, self.data)
         return self

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab import unchecked_shapes
-from unmix.attacks import line
-from unmix.attacks.base import Attacked
-from unmix.attacks.gradient import PGD
-from unmix.attacks.minimum import MinimumNorm
-from unmix.attacks.suite import AttackPlan, SuiteL2
-from unmix.experiment import Experiment, Run
+from paper_checks import coarse
+from unmix.experiment import Experiment
 from unmix.experiment import run as train
 from unmix.papers.averaging import PAPER
 from unmix.papers.base import Evidence, Setting, Source
@@ -33,22 +28,13 @@ def shrunken(experiment: Experiment) -> Experiment:
     return experiment.with_(*changes)
 
 
-def attacked(run: Run, plan: AttackPlan) -> Attacked:
-    """A coarse attack: two of its constants are lowered for the time."""
-    suite = SuiteL2(minimum=MinimumNorm(steps=4, hops=0), pgd=PGD(steps=3, restarts=2))
-    with unchecked_shapes(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line, "GRID", 20)
-        patch.setattr(line, "PROBES", 6)
-        return suite.curve(run, plan.radii(run.experiment))
-
-
 @pytest.fixture(scope="session")
 def evidence() -> Evidence:
     settings = {
         name: Setting(shrunken(s.experiment), s.attack, certify=s.certify)
         for name, s in PAPER.settings("quick").items()
     }
-    return Evidence(settings, PAPER.settings("paper"), Source(train, attacked))
+    return Evidence(settings, PAPER.settings("paper"), Source(train, coarse))
 
 
 @pytest.fixture(autouse=True)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from paper_checks import assert_complete, assert_drawn, watched
 from unmix import catalog
 from unmix.papers import averaging
 from unmix.papers.averaging import PAPER
 from unmix.papers.base import Evidence, verdict
-from unmix.probes.base import Measured
 
 MEASURED = [c for c in PAPER.claims if c.measure]
 LISTED = [c for c in PAPER.claims if not c.measure]
@@ -45,15 +45,8 @@ def test_the_catalog_leads_here() -> None:
 
 @pytest.mark.parametrize("claim", PAPER.claims, ids=[c.name for c in PAPER.claims])
 def test_a_claim_is_complete(claim) -> None:
-    assert claim.statement
-    assert claim.source.paper
-    assert claim.source.place
-    if claim.measure:
-        assert claim.settings
-        assert not (math.isinf(claim.interval.low) and math.isinf(claim.interval.high))
-        assert all(known(setting) for setting in claim.settings)
-    else:
-        assert claim.why_not
+    assert_complete(PAPER, claim)
+    assert all(known(setting) for setting in claim.settings)
 
 
 @pytest.mark.parametrize("figure", PAPER.figures, ids=[f.name for f in PAPER.figures])
@@ -64,20 +57,6 @@ def test_a_figure_is_complete(figure) -> None:
     if figure.draw:
         draw = getattr(import_module("unmix.papers.averaging.figures"), figure.draw)
         assert list(inspect.signature(draw).parameters) == ["evidence"]
-
-
-@pytest.mark.parametrize("claim", MEASURED, ids=[c.name for c in MEASURED])
-def test_a_measure_is_a_probe_or_a_function(claim) -> None:
-    module, colon, name = claim.measure.partition(":")
-    if colon:
-        measures = import_module(f"unmix.papers.averaging.measures.{module}")
-        function = getattr(measures, name.partition(" of ")[0])
-        parameters = list(inspect.signature(function).parameters)
-        assert parameters[0] == "evidence"
-        assert function.__doc__
-    else:
-        assert module.partition(".")[0] in catalog.names("probes")
-        assert len(claim.settings) == 1
 
 
 @pytest.mark.parametrize("claim", MEASURED, ids=[c.name for c in MEASURED])
@@ -106,50 +85,29 @@ def test_few_toys_fail(evidence: Evidence) -> None:
 
 @pytest.mark.parametrize("figure", DRAWN, ids=[f.name for f in DRAWN])
 def test_a_figure_is_drawn_on_toys(evidence: Evidence, figure) -> None:
-    drawing = PAPER.draw(figure, evidence)
-    assert drawing.caption.strip()
-    assert drawing.alt.strip()
-    lengths = {len(column) for column in drawing.table.values()}
-    assert len(lengths) == 1
-    assert lengths.pop() > 0
-    assert drawing.canvas.axes
+    assert_drawn(PAPER.draw(figure, evidence))
 
 
 @pytest.mark.parametrize("figure", DRAWN, ids=[f.name for f in DRAWN])
 def test_a_figure_asks_for_what_it_draws(evidence: Evidence, figure) -> None:
-    asked: list[str] = []
-
-    class Watched(Evidence):
-        def run(self, setting: str):
-            asked.append(setting)
-            return evidence.run(setting)
-
-        def probe(self, setting: str, name: str) -> Measured:
-            asked.append(setting)
-            return evidence.probe(setting, name)
-
-        def attacked(self, setting: str):
-            asked.append(setting)
-            assert QUICK[setting].attack, f"{setting} is not attacked beforehand"
-            return evidence.attacked(setting)
-
-    fields = {f.name: getattr(evidence, f.name) for f in dataclasses.fields(Evidence)}
-    PAPER.draw(figure, Watched(**fields))
-    assert set(asked) == set(evidence.expand(figure.settings))
+    asked: set[str] = set()
+    PAPER.draw(figure, watched(evidence, asked))
+    assert asked == set(evidence.expand(figure.settings))
 
 
-def test_claims_on_robustness_name_attacked_settings(evidence: Evidence) -> None:
+def test_claims_and_figures_on_robustness_name_attacked_settings(evidence: Evidence) -> None:
     used: set[str] = set()
 
-    class Watched(Evidence):
+    class Noted(Evidence):
         def attacked(self, setting: str):
             used.add(setting)
             return evidence.attacked(setting)
 
-    fields = {f.name: getattr(evidence, f.name) for f in dataclasses.fields(Evidence)}
-    watched = Watched(**fields)
-    for claim in MEASURED:
-        verdict(PAPER, claim, watched)
+    noted = Noted(**{f.name: getattr(evidence, f.name) for f in dataclasses.fields(Evidence)})
+    for thing in MEASURED:
+        verdict(PAPER, thing, noted)
+    for thing in DRAWN:
+        PAPER.draw(thing, noted)
     assert used
     assert {name for name in used if not QUICK[name].attack} == set()
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import math
-from importlib import import_module
 
 import pytest
 import torch
 
 from lab import unchecked_shapes
+from paper_checks import assert_complete, assert_drawn, watched
 from unmix import catalog
 from unmix.experiment import Experiment
 from unmix.experiment import run as train
@@ -19,7 +18,6 @@ from unmix.papers.beside import predictions
 from unmix.papers.patches import PAPER
 from unmix.papers.patches.measures import lemmas, phases, races
 from unmix.papers.patches.settings import TIMES
-from unmix.probes.base import Measured
 from unmix.probes.patch_phases import phases as found_phases
 from unmix.train.base import Stop, Trace
 
@@ -55,26 +53,6 @@ def evidence() -> Evidence:
     return Evidence(settings, FULL, Source(train, attacked))
 
 
-def watched(evidence: Evidence, asked: set[str]) -> Evidence:
-    """The same evidence, with nothing kept, that notes which settings are asked for."""
-
-    class Watched(Evidence):
-        def run(self, setting: str):
-            asked.add(setting)
-            return evidence.run(setting)
-
-        def probe(self, setting: str, name: str) -> Measured:
-            asked.add(setting)
-            return evidence.probe(setting, name)
-
-        def attacked(self, setting: str):
-            asked.add(setting)
-            return evidence.attacked(setting)
-
-    fields = {f.name: getattr(evidence, f.name) for f in dataclasses.fields(Evidence)}
-    return Watched(**fields)
-
-
 def known(setting: str) -> bool:
     stem, names = setting.removesuffix("*"), [*QUICK, *FULL]
     if stem == setting:
@@ -91,22 +69,8 @@ def test_the_catalog_leads_here_and_names_are_unique() -> None:
 
 @pytest.mark.parametrize("claim", PAPER.claims, ids=[c.name for c in PAPER.claims])
 def test_a_claim_is_complete(claim) -> None:
-    assert claim.statement
-    assert claim.source.place
-    if not claim.measure:
-        assert claim.why_not
-        return
-    assert claim.settings
+    assert_complete(PAPER, claim)
     assert all(known(setting) for setting in claim.settings)
-    assert not (math.isinf(claim.interval.low) and math.isinf(claim.interval.high))
-    module, colon, name = claim.measure.partition(":")
-    if colon:
-        measures = import_module(f"unmix.papers.patches.measures.{module}")
-        function = getattr(measures, name.partition(" of ")[0])
-        assert next(iter(inspect.signature(function).parameters)) == "evidence"
-        assert function.__doc__
-    else:
-        assert module.partition(".")[0] in catalog.names("probes")
 
 
 @CLAIMS
@@ -136,10 +100,7 @@ def test_a_figure_is_drawn_from_what_it_asks_for(evidence: Evidence, figure) -> 
     asked: set[str] = set()
     drawing = PAPER.draw(figure, watched(evidence, asked))
     assert asked == set(evidence.expand(figure.settings))
-    assert drawing.caption.strip()
-    assert drawing.alt.strip()
-    assert len({len(column) for column in drawing.table.values()}) == 1
-    assert len(next(iter(drawing.table.values()))) > 0
+    assert_drawn(drawing)
 
 
 def test_the_simulation_is_the_papers() -> None:

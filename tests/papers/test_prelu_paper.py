@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from functools import cache
-from importlib import import_module
 
 import pytest
 
+from paper_checks import assert_complete, assert_drawn
 from prelu_toys import toys
 from unmix import catalog
 from unmix.claims import Verdict
@@ -51,13 +50,7 @@ def test_names_are_unique_and_claims_complete() -> None:
     for claim in CLAIMS:
         assert claim in PAPER.claims
         assert set(claim.settings) <= set(FULL), claim.name
-        assert not (math.isinf(claim.interval.low) and math.isinf(claim.interval.high))
-        module, colon, name = claim.measure.partition(":")
-        if colon:
-            measures = import_module(f"unmix.papers.prelu.measures.{module}")
-            assert getattr(measures, name.partition(" of ")[0]).__doc__
-        else:
-            assert module.partition(".")[0] in catalog.names("probes")
+        assert_complete(PAPER, claim)
 
 
 def test_every_setting_is_used_and_distinct() -> None:
@@ -120,7 +113,4 @@ def test_a_figure_draws_what_it_asks_for(figure) -> None:
     fields = {f.name: getattr(evidence, f.name) for f in dataclasses.fields(Evidence)}
     drawing = PAPER.draw(figure, Watched(**fields | {"probes": {}}))
     assert asked == set(figure.settings)
-    assert drawing.caption.strip()
-    assert drawing.alt.strip()
-    assert len({len(column) for column in drawing.table.values()}) == 1
-    assert drawing.canvas.axes
+    assert_drawn(drawing)

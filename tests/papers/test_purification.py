@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-from importlib import import_module
 
 import pytest
 import torch
 
 from lab import unchecked_shapes
+from paper_checks import assert_complete, assert_drawn
 from unmix import catalog
 from unmix.attacks.base import Attacked
 from unmix.attacks.coded import CodeSuite
@@ -82,19 +81,7 @@ def test_names_are_unique_and_settings_are_there() -> None:
 
 @pytest.mark.parametrize("claim", PAPER.claims, ids=[c.name for c in PAPER.claims])
 def test_a_claim_is_complete(claim) -> None:
-    assert claim.statement
-    assert claim.source.place
-    if not claim.measure:
-        assert claim.why_not
-        return
-    assert claim.settings
-    assert not (math.isinf(claim.interval.low) and math.isinf(claim.interval.high))
-    module, colon, name = claim.measure.partition(":")
-    if colon:
-        measures = import_module(f"unmix.papers.purification.measures.{module}")
-        function = getattr(measures, name.partition(" of ")[0])
-        assert next(iter(inspect.signature(function).parameters)) == "evidence"
-        assert function.__doc__
+    assert_complete(PAPER, claim)
 
 
 @pytest.mark.parametrize("claim", MEASURED, ids=[c.name for c in MEASURED])
@@ -114,12 +101,7 @@ def test_few_toys_fail(evidence: Evidence) -> None:
 
 @pytest.mark.parametrize("figure", DRAWN, ids=[f.name for f in DRAWN])
 def test_a_figure_is_drawn_on_toys(evidence: Evidence, figure) -> None:
-    drawing = PAPER.draw(figure, evidence)
-    assert drawing.caption.strip()
-    assert drawing.alt.strip()
-    lengths = {len(column) for column in drawing.table.values()}
-    assert len(lengths) == 1
-    assert lengths.pop() > 0
+    assert_drawn(PAPER.draw(figure, evidence))
 
 
 def test_settings_differ_in_seeds_only_where_they_share_a_training() -> None:

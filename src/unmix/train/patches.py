@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -39,7 +39,7 @@ class PatchDescent(Training):
     eta: float = Field(0.1, gt=0, description="step size")
     steps: int = Field(1000, ge=0, description="number of steps T")
     engine: Literal["gemm", "reference"] = "gemm"
-    snapshots: tuple[int, ...] = Field((), description="steps whose weights are kept")
+    snapshots: tuple[NonNegativeInt, ...] = Field((), description="steps whose weights are kept")
     record: Record = Record(schedule="linear", points=101)
 
     trains = (PatchNet,)
