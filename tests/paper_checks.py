@@ -53,7 +53,7 @@ def assert_drawn(drawing: Drawing) -> None:
     assert lengths.pop() > 0
 
 
-def watched(evidence: Evidence, asked: set[str]) -> Evidence:
+def watched(evidence: Evidence, asked: set[str], under_attack: set[str] | None = None) -> Evidence:
     """The same evidence, with nothing kept, that notes which settings are asked for."""
 
     class Watched(Evidence):
@@ -67,6 +67,8 @@ def watched(evidence: Evidence, asked: set[str]) -> Evidence:
 
         def attacked(self, setting: str) -> Attacked:
             asked.add(setting)
+            if under_attack is not None:
+                under_attack.add(setting)
             return evidence.attacked(setting)
 
     return Watched(**{f.name: getattr(evidence, f.name) for f in dataclasses.fields(Evidence)})
