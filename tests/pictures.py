@@ -42,12 +42,32 @@ def tiny_mnist(train: int = 30, test: int = 20) -> tuple[datasets.Dataset, dict[
     return small, {name: idx_bytes(arrays[part]) for name, part in names}
 
 
-def install(patch: pytest.MonkeyPatch, home: Path, train: int, test: int) -> None:
-    """Let "mnist" be a tiny one in a data folder of its own, and no client be at hand."""
-    small, files = tiny_mnist(train, test)
-    patch.setitem(datasets.DATASETS, "mnist", small)
+def tiny_cifar(train: int = 50, test: int = 20) -> tuple[datasets.Dataset, dict[str, bytes]]:
+    """Noise with a bright bar whose place and colour are the class's, in the binary edition."""
+    draw = np.random.default_rng(1)
+    small = replace(datasets.DATASETS["cifar10"], train=train, test=test, sha256={})
+    sizes = [train // 5] * 4 + [train - train // 5 * 4, test]
+    files = {}
+    for name, n in zip(datasets.BINARY, sizes, strict=True):
+        labels = np.arange(n, dtype=np.uint8) % 10
+        images = draw.integers(0, 100, (n, 3, 32, 32), np.uint8)
+        for image, label in zip(images, labels, strict=True):
+            image[label % 3, 3 * label : 3 * label + 3] = 255
+        files[name] = np.concatenate([labels[:, None], images.reshape(n, -1)], 1).tobytes()
+    return small, files
+
+
+TINY = {"mnist": tiny_mnist, "cifar10": tiny_cifar}
+
+
+def install(
+    patch: pytest.MonkeyPatch, home: Path, train: int, test: int, name: str = "mnist"
+) -> None:
+    """Let a dataset be a tiny one in a data folder of its own, and no client be at hand."""
+    small, files = TINY[name](train, test)
+    patch.setitem(datasets.DATASETS, name, small)
     patch.setenv("UNMIX_DATA", str(home))
-    own = home / "images" / "mnist"
+    own = home / "images" / name
     if not own.is_dir():
         own.mkdir(parents=True)
         for name, content in files.items():

@@ -117,6 +117,14 @@ CATALOG: dict[str, dict[str, Entry]] = {
             "unmix.nets.prelu_classes:PReLUClasses",
             "pReLU net with one output a class, on images that it centres (pReLU, section 5.2)",
         ),
+        "resnet": Entry(
+            "unmix.nets.deep:ResNet",
+            "residual net on images: ResNet18 and smaller ones (patches, section 6.2)",
+        ),
+        "wide-resnet": Entry(
+            "unmix.nets.deep:WideResNet",
+            "wide residual net on images: WideResNet-34-10 (patches, section 6.2)",
+        ),
         "patch-cnn": Entry(
             "unmix.nets.patch_cnn:PatchCnn", "m smoothed-ReLU filters a class, summed over patches"
         ),
@@ -178,6 +186,13 @@ CATALOG: dict[str, dict[str, Entry]] = {
         "patch-adversarial": Entry(
             "unmix.train.patches:PatchAdversarial",
             "the same on points that are attacked before each step (patches, section 2.5)",
+        ),
+        "deep-descent": Entry(
+            "unmix.train.deep:DeepDescent", "SGD with momentum for deep nets on images"
+        ),
+        "deep-adversarial": Entry(
+            "unmix.train.deep:DeepAdversarial",
+            "the same on images that PGD attacks before each step (patches, section 6.2)",
         ),
         "patch-recursion": Entry(
             "unmix.train.patch_recursion:PatchRecursion",

@@ -22,8 +22,9 @@ from unmix.probes.patch_phases import phases as found_phases
 from unmix.train.base import Stop, Trace
 
 MEASURED = [c for c in PAPER.claims if c.measure]
-DRAWN = [f for f in PAPER.figures if f.draw]
 QUICK, FULL = PAPER.settings("quick"), PAPER.settings("paper")
+# Figures on images: see test_patches_images.
+DRAWN = [f for f in PAPER.figures if f.draw and not any("-std" in s for s in f.settings)]
 CLAIMS = pytest.mark.parametrize("claim", MEASURED, ids=[c.name for c in MEASURED])
 FIGURES = pytest.mark.parametrize("figure", DRAWN, ids=[f.name for f in DRAWN])
 
@@ -126,6 +127,7 @@ def test_quick_has_the_papers_hyper_parameters(evidence: Evidence) -> None:
 def test_every_setting_is_used() -> None:
     asked = {s for thing in (*PAPER.claims, *PAPER.figures) for s in thing.settings}
     asked |= {s for contender in PAPER.contenders for s in (contender.setting, *contender.also)}
+    asked |= {setting.shrinks for setting in FULL.values()}
     for name in FULL:
         ladders = {s for s in asked if s.endswith("*") and name.removeprefix(s[:-1]).isdigit()}
         assert name in asked or ladders, name

@@ -70,13 +70,15 @@ class Setting:
     """An experiment that several claims share; a plan of attack asks for its robustness, too.
 
     Settings may share one experiment: it is trained once, and each is attacked by its own plan.
-    `why_not` says why it cannot be run here, if so: its images are not at hand.
+    `why_not` says why it cannot be run here, if so: its images are not at hand. `shrinks` names
+    the setting that it stands for, where that one is too large for `--paper` itself.
     """
 
     experiment: Experiment
     attack: AttackPlan | None = None
     why_not: str = ""
     certify: CertifyPlan | None = None
+    shrinks: str = ""
 
 
 @dataclass(frozen=True)
@@ -280,7 +282,9 @@ class Evidence:
         """
         if claim.kind == "law":
             return "reduced"
-        same = all(_same(self.settings[s].experiment, self.full[s].experiment) for s in settings)
+        here = {s: self.settings[s] for s in settings}
+        full = {s: self.full[setting.shrinks or s] for s, setting in here.items()}
+        same = all(_same(here[s].experiment, full[s].experiment) for s in settings)
         return "paper" if same else "reduced"
 
 

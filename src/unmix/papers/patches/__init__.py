@@ -6,7 +6,6 @@
 
 from unmix.papers.base import Contender, FigureEntry, Paper, Prediction
 from unmix.papers.patches.claims import CLAIMS
-from unmix.papers.patches.claims.images import DEEP
 from unmix.papers.patches.contents import CONTENTS
 from unmix.papers.patches.findings import FINDINGS
 from unmix.papers.patches.story import STORY
@@ -26,6 +25,7 @@ CURVES = (
     "minimum-robust-curve",
     "minimum-non-robust-curve",
 )
+PHOTOS = ("mnist-std", "mnist-adv", "cifar10-std", "cifar10-adv")
 LADDERS = ("quiet-eta*", "quiet-step*", "quiet-alpha*", "quiet-eps*")
 
 FIGURES = (
@@ -54,8 +54,31 @@ FIGURES = (
     ),
     FigureEntry("scaling", "Times and ends of the phases", "scaling", LADDERS, place="Lemma D.24"),
     FigureEntry("1", "Features of an elephant and a cat", why_not="a picture of ImageNet images"),
-    FigureEntry("4", "Feature learning on MNIST and CIFAR-10", why_not=DEEP),
-    FigureEntry("5", "Feature learning on MNIST, CIFAR-10 and SVHN", why_not=DEEP),
+    FigureEntry("4", "Feature learning on MNIST and CIFAR-10", "curves", PHOTOS),
+    FigureEntry(
+        "5",
+        "Feature learning on MNIST, CIFAR-10 and SVHN",
+        "more_curves",
+        (*PHOTOS, "svhn-std", "svhn-adv"),
+    ),
+    FigureEntry(
+        "representatives",
+        "Images of robust and of non-robust features alone",
+        "representatives",
+        PHOTOS,
+        place="section 6.2",
+    ),
+    FigureEntry("table-1", "Feature learning on images", "table_1", PHOTOS, place="Table 1"),
+    FigureEntry(
+        "table-2",
+        "Attacks by robust and by non-robust features",
+        "table_2",
+        PHOTOS[2:],
+        place="Table 2",
+    ),
+    FigureEntry(
+        "budgets", "Table 1 and the length of the search", "budgets", PHOTOS, place="Table 1"
+    ),
 )
 
 PREDICTIONS = (
@@ -90,4 +113,5 @@ PAPER = Paper(
     predictions=PREDICTIONS,
     contenders=CONTENDERS,
     story=STORY,
+    datasets=("mnist", "cifar10", "svhn"),
 )

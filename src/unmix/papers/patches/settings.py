@@ -20,6 +20,7 @@ from unmix.data.patches import Patches
 from unmix.experiment import Experiment, Samples
 from unmix.nets.patch_cnn import NonRobustMinimum, PatchCnn, RobustMinimum
 from unmix.papers.base import Setting, Size
+from unmix.papers.patches import settings_images
 from unmix.train.base import Record
 from unmix.train.engines.patch_ascent import Ascent
 from unmix.train.patch_recursion import PatchRecursion
@@ -46,7 +47,7 @@ def settings(size: Size) -> dict[str, Setting]:
     base = simulation(size)
     table = _main(base) | _quiet(base, size) | _constructed(base)
     if size == "paper":
-        table |= _other_readings(base)
+        table |= _other_readings(base) | settings_images.settings()
     return table
 
 
