@@ -47,7 +47,7 @@ def settings() -> dict[str, Setting]:
 
 
 def _small(name: str, training: str) -> Experiment:
-    """A ResNet of three blocks; 4000 digits, 8000 photographs."""
+    """A ResNet of three blocks; 2000 digits, 8000 photographs."""
     mnist = name == "mnist"
     fields: dict[str, Any] = {
         "eta": 0.05,
@@ -56,7 +56,7 @@ def _small(name: str, training: str) -> Experiment:
         "snapshots": KEPT["mnist" if mnist else "other"],
     }
     attack = Ascent(eps=RADIUS[name], steps=5 if mnist else 3, warmup=3 if mnist else 0)
-    samples = Samples(train=4000 if mnist else 8000, test=2000)
+    samples = Samples(train=2000 if mnist else 8000, test=2000)
     return _experiment(name, ResNet(width=16), samples, training, attack, fields)
 
 

@@ -95,7 +95,7 @@ def table_1(evidence: Evidence) -> Drawing:
                 entry = (name, training, COLUMNS[column], *_summary(values), known / 100)
                 _append(columns, entry)
     caption = (
-        "Table 1 again at reduced size: a ResNet of three blocks on 4000 digits or 8000 "
+        "Table 1 again at reduced size: a ResNet of three blocks on 2000 digits or 8000 "
         "photographs, per cent, mean (sd) over the seeds; the paper's number below. Robust "
         "accuracy is under the union of attacks."
     )
