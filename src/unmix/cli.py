@@ -36,6 +36,11 @@ Device = Annotated[
     str, typer.Option(parser=asked.device, metavar="DEVICE", help="auto, cpu or cuda:N.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
+Estimate = Annotated[
+    bool, typer.Option("--estimate", help="Say what it would cost, and start nothing.")
+]
+# A training of more multiplications says before it starts what it will cost.
+LONG = 10**13
 
 STOPPED = Interrupted(
     "stopped; finished runs and checkpoints are kept", "the same command goes on from there"
@@ -92,6 +97,7 @@ def run(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the stored runs.")] = Path(
         "runs"
     ),
+    estimate: Estimate = False,
     json_: Json = False,
 ) -> None:
     """Train an experiment, and say what it learned.
@@ -101,14 +107,21 @@ def run(
     with _guarded():
         from unmix import showing
         from unmix.experiment import pick_device
+        from unmix.forecast import forecast
         from unmix.reproduction import judge_alone
         from unmix.store import Store
+        from unmix.sweep import Job
         from unmix.terminal import progress, waiting
 
-        experiment = asked.experiment(spec, assignments or [], seeds)
+        experiment, store = asked.experiment(spec, assignments or [], seeds), Store(out)
+        job = Job(experiment)
+        if estimate:
+            showing.forecasts({spec: forecast(store, [job])}, 1, json_)
+            return
         pick_device(device)
         asked.writable(out)
-        store = Store(out)
+        if job.training_cost() > LONG:
+            showing.warn_of(forecast(store, [job]), job.training_cost())
         with progress("training") as tell:
             done = store.run(
                 experiment, device=device, threads=threads, progress=lambda d, t: tell(d, t, "")
@@ -148,9 +161,7 @@ def reproduce(
     full: Annotated[
         bool, typer.Option("--paper", help="Paper size: more seeds and rungs.")
     ] = False,
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Say what it would cost, and start nothing.")
-    ] = False,
+    estimate: Estimate = False,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the report.")] = Path(
         "report"
     ),

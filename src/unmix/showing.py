@@ -149,7 +149,7 @@ def figures(told: Sequence[page.Section], out: Path, as_json: bool) -> None:
 
 
 def forecasts(known: Mapping[str, Forecast], workers: int, as_json: bool) -> None:
-    """What a reproduction would cost: each paper, and all of them on so many processes."""
+    """What runs would cost: each paper's or the one asked for, and all on so many processes."""
     if as_json:
         _dump({name: asdict(one) for name, one in known.items()})
         return
@@ -157,11 +157,18 @@ def forecasts(known: Mapping[str, Forecast], workers: int, as_json: bool) -> Non
         [name, str(one.runs), str(one.runs - one.left), terminal.duration(one.seconds)]
         for name, one in known.items()
     ]
-    terminal.table("", ("paper", "runs", "done before", "CPU time left"), rows)
+    terminal.table("", ("", "runs", "done before", "CPU time left"), rows)
     wall = sum(one.seconds for one in known.values()) / workers
     processes = f"{workers} {'process' if workers == 1 else 'processes'}"
     text = f"about {terminal.duration(wall)} on {processes}, to a factor of two or so"
     terminal.line(f"{text}, and a fifth more for verdicts and figures")
+
+
+def warn_of(cost: Forecast, multiplications: int) -> None:
+    """What a long training will cost, before it starts."""
+    if cost.left:
+        time = f"about {terminal.duration(cost.seconds)} on one core, to a factor of a few"
+        terminal.say(f"{time}: {multiplications:.1e} multiplications; it may be stopped and go on")
 
 
 def say(text: str, as_json: bool) -> None:
