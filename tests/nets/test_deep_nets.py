@@ -75,7 +75,7 @@ def test_outputs_are_the_formula(net: DeepNet) -> None:
         torch.testing.assert_close(found.outputs(x)[r], wanted, rtol=1e-10, atol=1e-10)
         lone = found.replica(r)
         assert torch.equal(lone.outputs(x[r : r + 1])[0], found.outputs(x)[r])
-        below = lone.representation(x[r : r + 1])[0]
+        below = lone.features(x[r : r + 1])[0]
         torch.testing.assert_close(encoder(found, r)(x[r]), below)
         top = below @ mine["top.weight"].T + mine["top.bias"]
         torch.testing.assert_close(top, found.outputs(x)[r])

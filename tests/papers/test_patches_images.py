@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from pictures import install
-from unmix.attacks.gradient import PGD
-from unmix.attacks.minimum import MinimumNorm
-from unmix.attacks.suite import AttackPlan, SuiteLinf
+from unmix.attacks import one
+from unmix.attacks.gradient import APGD
+from unmix.attacks.suite import AttackPlan
 from unmix.data.images.loader import fetch
 from unmix.experiment import Experiment, Samples
 from unmix.experiment import run as train
@@ -19,9 +19,6 @@ from unmix.papers.patches.measures import images as measures
 
 FIGURES = [f for f in PAPER.figures if any(s.startswith("mnist-") for s in f.settings)]
 MEASURED = [c for c in CLAIMS if not any(s.startswith("svhn") for s in c.settings)]
-SUITE = SuiteLinf(
-    box=(0.0, 1.0), minimum=MinimumNorm(steps=2, hops=0), pgd=PGD(steps=2, restarts=1)
-)
 
 
 def shrunken(made: Experiment) -> Experiment:
@@ -44,6 +41,7 @@ def evidence(tmp_path_factory: pytest.TempPathFactory):
             fetch(name)
         patch.setattr(measures, "INVERTED", 20)
         patch.setattr(measures, "STEPS", 3)
+        patch.setattr(one, "PUBLISHED", APGD(loss="ce", steps=3, restarts=0))
         patch.setattr(measures, "BUDGETS", (2, 4))
         for reading, asked in measures.READINGS.items():
             patch.setitem(measures.READINGS, reading, asked.override("steps=6"))
@@ -51,7 +49,7 @@ def evidence(tmp_path_factory: pytest.TempPathFactory):
         for name, setting in settings_images.settings().items():
             if setting.shrinks and not setting.why_not:
                 plan = setting.attack
-                few = AttackPlan(SUITE, plan.grid, 3, unit="input")
+                few = AttackPlan(plan.suite, plan.grid, 3, unit="input")
                 table[name] = Setting(shrunken(setting.experiment), few, shrinks=setting.shrinks)
         full = settings_images.settings()
         yield Evidence(table, full, Source(train, lambda run, plan: plan.curve(run)))
@@ -84,7 +82,7 @@ def test_references_are_other_nets_and_accuracies_are_counted_plainly(evidence: 
         start = asked.starts(batch.x[r], batch.y[r], std.experiment.seeds[r])
         for kind, run in (("non-robust", std), ("robust", adv)):
             other = run.classifier.replica(1 - r)
-            image = asked(lambda x, net=other: net.representation(x[None])[0], batch.x[r], start)
+            image = asked(lambda x, net=other: net.features(x[None])[0], batch.x[r], start)
             for training, victim in (("std", std), ("adv", adv)):
                 labels = victim.classifier.replica(r).predict(image.x[None])[0]
                 share = (labels == batch.y[r]).double().mean()

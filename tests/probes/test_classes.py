@@ -7,7 +7,12 @@ import torch
 
 from lab import pictured, put
 from pictures import install
+from unmix.data.images.distribution import Images
+from unmix.experiment import Experiment, Samples
+from unmix.experiment import run as train
+from unmix.nets.deep import ResNet
 from unmix.probes.classes import class_cosines, classes
+from unmix.train.deep import DeepDescent
 
 
 @pytest.fixture(autouse=True)
@@ -42,3 +47,19 @@ def test_a_neuron_on_a_class_mean_is_aligned_and_a_dead_one_silent() -> None:
     others = float((class_cosines(run)[:, 2:].amax(2) > 0.9).sum())
     assert float(found["aligned"].sum()) == pytest.approx((2 + others) / 20)
     assert (found["silent"] >= 1 / 20).all()
+
+
+def test_a_deep_net_is_read_without_asking_for_neurons_on_pixels() -> None:
+    made = Experiment(
+        data=Images(),
+        net=ResNet(width=2, blocks=(1, 1)),
+        train=DeepDescent(epochs=0, watch=20),
+        samples=Samples(train=40, test=50),
+        seeds=(0, 1),
+    )
+    run = train(made)
+    found = classes(run)
+    assert list(found.values) == ["accuracy", "worst_class", "hidden", "silent"]
+    below = run.classifier.features(run.fresh(50).x)
+    torch.testing.assert_close(found["silent"], (below <= 0).all(1).double().mean(1))
+    torch.testing.assert_close(found["accuracy"], run.classifier.accuracy(run.test_batch))

@@ -136,7 +136,7 @@ class DeepClassifier:
         """One number a class; differentiable."""
         return torch.stack([self._called(r, row)[1] for r, row in enumerate(x)])
 
-    def representation(self, x: Float[Tensor, "R n *shape"]) -> Float[Tensor, "R n m"]:
+    def features(self, x: Float[Tensor, "R n *shape"]) -> Float[Tensor, "R n m"]:
         """G; differentiable."""
         return torch.stack([self._called(r, row)[0] for r, row in enumerate(x)])
 
@@ -208,4 +208,4 @@ def _moments(x: Float[Tensor, "R n *shape"], data: Any) -> Params:
 def encoder(classifier: DeepClassifier, replica: int = 0) -> Encoder:
     """G of one replica, as a function of points [n *shape]."""
     lone = classifier.replica(replica)
-    return lambda x: lone.representation(x.unsqueeze(0))[0]
+    return lambda x: lone.features(x.unsqueeze(0))[0]

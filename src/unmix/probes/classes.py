@@ -1,7 +1,8 @@
-"""What a pReLU net learned of images: accuracy by class, its features, and whom its neurons serve.
+"""What a net learned of images: accuracy by class, its features, and whom its neurons serve.
 
 The stable rank is that of Phi on held-out images, |A|_F^2/|A|_2^2 (pReLU, Figs 3c and 6c); a neuron
-is aligned if its cosine to some centred mean of a class exceeds 0.9 (section 5.2.1: none is).
+is aligned if its cosine to some centred mean of a class exceeds 0.9 (section 5.2.1: none is). A
+deep net's features are what stands below its last layer, and its filters see no whole images.
 """
 
 from __future__ import annotations
@@ -28,15 +29,17 @@ def classes(run: Run) -> Measured:
     right = net.predict(batch.x) == batch.y
     some = run.fresh(min(POINTS, batch.points)).x
     hidden = net.features(some)  # type: ignore[attr-defined]
-    cosines = class_cosines(run)
     values = {
         "accuracy": right.double().mean(1),
         "worst_class": _worst(right, batch.cluster),
         "hidden": stable_rank(hidden),
         "silent": (hidden <= 0).all(1).double().mean(1),
-        "aligned": (cosines.amax(2) > ALIGNED).double().mean(1),
     }
-    return Measured(values, {"cosines": cosines})
+    if "w" not in run.params:
+        return Measured(values)
+    cosines = class_cosines(run)
+    aligned = (cosines.amax(2) > ALIGNED).double().mean(1)
+    return Measured(values | {"aligned": aligned}, {"cosines": cosines})
 
 
 def class_cosines(run: Run) -> Float[Tensor, "R h classes"]:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from unmix.attacks.suite import AttackPlan, SuiteLinf
+from unmix.attacks.one import SuiteOfOne
+from unmix.attacks.suite import AttackPlan, Suite, SuiteLinf
 from unmix.data.images.distribution import Images
 from unmix.data.images.loader import is_here
 from unmix.experiment import Experiment, Samples
@@ -25,7 +26,8 @@ from unmix.train.deep import Ascent, DeepAdversarial, DeepDescent
 DATASETS = ("mnist", "cifar10", "svhn")
 SEEDS = tuple(range(5))
 RADIUS = {"mnist": 0.3, "cifar10": 8 / 255, "svhn": 8 / 255}
-# Images of a seed that are attacked by the whole suite.
+BOX = (0.0, 1.0)
+# Images of a seed that are attacked: by APGD alone, or at the paper's size by the whole suite.
 ATTACKED = 100
 # Epochs whose nets are kept: the curves of Figs 4 and 5.
 KEPT = {"mnist": (0, 1, 2, 3, 4, 6, 8, 10), "other": (0, 1, 2, 3, 4, 6, 8, 10, 12)}
@@ -37,13 +39,17 @@ def settings() -> dict[str, Setting]:
     table = {}
     for name in DATASETS:
         absent = "" if is_here(name) else f"the images of {name} are not here: unmix fetch {name}"
-        plan = AttackPlan(SuiteLinf(box=(0.0, 1.0)), (RADIUS[name],), ATTACKED, unit="input")
+        lean, whole = SuiteOfOne(box=BOX, only="apgd"), SuiteLinf(box=BOX)
         for training in ("std", "adv"):
             full = f"{name}-{training}-full"
             small = _small(name, training)
-            table[f"{name}-{training}"] = Setting(small, plan, absent, shrinks=full)
-            table[full] = Setting(_full(name, training), plan, absent)
+            table[f"{name}-{training}"] = Setting(small, _plan(lean, name), absent, shrinks=full)
+            table[full] = Setting(_full(name, training), _plan(whole, name), absent)
     return table
+
+
+def _plan(suite: Suite, name: str) -> AttackPlan:
+    return AttackPlan(suite, (RADIUS[name],), ATTACKED, unit="input")
 
 
 def _small(name: str, training: str) -> Experiment:

@@ -97,7 +97,7 @@ def table_1(evidence: Evidence) -> Drawing:
     caption = (
         "Table 1 again at reduced size: a ResNet of three blocks on 2000 digits or 8000 "
         "photographs, per cent, mean (sd) over the seeds; the paper's number below. Robust "
-        "accuracy is under the union of attacks."
+        "accuracy is under APGD on the cross-entropy."
     )
     return Drawing(canvas, columns, caption, "A table of four rows and four columns.")
 

@@ -21,14 +21,13 @@ from unmix.experiment import Run
 from unmix.nets.deep import DeepClassifier, encoder
 from unmix.papers.base import Evidence
 from unmix.papers.patches.measures.snapshots import kept
-from unmix.papers.patches.settings_images import RADIUS
+from unmix.papers.patches.settings_images import BOX, RADIUS
 from unmix.probes.base import Measured
 from unmix.streams import stream
 from unmix.train.deep_epochs import at_epoch
 
-BOX = (0.0, 1.0)
 # Images of a seed that are inverted, and numbers of steps after which they are looked at.
-INVERTED = 200
+INVERTED = 100
 BUDGETS = (20, 50, 100, 200)
 # Readings of the search. Ilyas et al. take 1000 steps; the text says none of this.
 READINGS = {
@@ -36,7 +35,7 @@ READINGS = {
     "adam": Inversion(method="adam", steps=100, size=0.02),
 }
 # Images of a source class, and steps of the attack that matches a representation.
-ATTACKED, STEPS = 100, 50
+ATTACKED, STEPS = 50, 50
 PAIRS = {
     "cifar10": (("cat", "dog"), ("dog", "cat"), ("automobile", "airplane"),
                 ("airplane", "automobile")),
@@ -50,7 +49,7 @@ def clean_gap(evidence: Evidence, std: str, adv: str) -> Sample:
 
 
 def robust(evidence: Evidence, setting: str) -> Sample:
-    """Robust accuracy at the paper's radius, under the union of attacks."""
+    """Robust accuracy at the paper's radius, under the setting's attacks."""
     return evidence.sample(setting, evidence.attacked(setting).robust_accuracy()[:, 0])
 
 
