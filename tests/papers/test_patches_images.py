@@ -12,7 +12,7 @@ from unmix.attacks.suite import AttackPlan
 from unmix.data.images.loader import fetch
 from unmix.experiment import Experiment, Samples
 from unmix.experiment import run as train
-from unmix.papers.base import Evidence, Setting, Source, verdict
+from unmix.papers.base import Evidence, Setting, Source, _on, verdict
 from unmix.papers.patches import PAPER, settings_images
 from unmix.papers.patches.claims.images import CLAIMS
 from unmix.papers.patches.measures import images as measures
@@ -135,6 +135,14 @@ def test_the_papers_own_settings_are_the_texts() -> None:
             mine = setting.experiment.train
             assert all(getattr(mine, f) == getattr(std, f) for f in type(std).model_fields
                        if f != "kind")  # fmt: skip
+
+
+def test_a_lone_run_of_reduced_size_is_not_the_papers(evidence: Evidence) -> None:
+    run = evidence.run("mnist-std")
+    claim = PAPER.claim("table-1-robust-accuracy-std-mnist")
+    mine = Evidence({"mnist-std": _on(run, evidence.settings["mnist-std"])}, evidence.full, None)
+    assert mine.scale(claim, claim.settings) == "reduced"
+    assert mine.settings["mnist-std"].attack == evidence.settings["mnist-std"].attack
 
 
 def test_claims_wait_for_images_and_for_paper_size() -> None:

@@ -335,7 +335,7 @@ def alone(run: Run, attacked: AttackedBy | None = None) -> Iterator[tuple[Paper,
 
 def _on(run: Run, setting: Setting) -> Setting:
     """A setting at a run's own seeds and points."""
-    return Setting(run.experiment, setting.attack, certify=setting.certify)
+    return replace(setting, experiment=run.experiment, why_not="")
 
 
 def _same(one: Experiment, other: Experiment) -> bool:

@@ -28,7 +28,7 @@ SEEDS = tuple(range(5))
 RADIUS = {"mnist": 0.3, "cifar10": 8 / 255, "svhn": 8 / 255}
 BOX = (0.0, 1.0)
 # Images of a seed that are attacked: by APGD alone, or at the paper's size by the whole suite.
-ATTACKED = 100
+ATTACKED = 50
 # Epochs whose nets are kept: the curves of Figs 4 and 5.
 KEPT = {"mnist": (0, 1, 2, 3, 4, 6, 8, 10), "other": (0, 1, 2, 3, 4, 6, 8, 10, 12)}
 KEPT_FULL = {"mnist": (0, 1, 2, 5, 10, 20, 30), "other": (0, 1, 10, 50, 110, 200)}

@@ -22,7 +22,7 @@ SEARCH = {
     "gradient": "200 steps of length 0.1 down the gradient from an image of another class",
     "adam": "100 steps of Adam, 0.02 each, from an image of another class",
 }
-APGD = "APGD on the cross-entropy, 100 steps from one start, 100 images a seed"
+APGD = "APGD on the cross-entropy, 100 steps from one start, 50 images a seed"
 NEXT = "references are the nets of the next seed"
 POSITIVE = within(low=0.0)
 TABLE_2 = ("cat-dog", "dog-cat", "automobile-airplane", "airplane-automobile")

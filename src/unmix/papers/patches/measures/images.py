@@ -27,7 +27,7 @@ from unmix.streams import stream
 from unmix.train.deep_epochs import at_epoch
 
 # Images of a seed that are inverted, and numbers of steps after which they are looked at.
-INVERTED = 100
+INVERTED = 50
 BUDGETS = (20, 50, 100, 200)
 # Readings of the search. Ilyas et al. take 1000 steps; the text says none of this.
 READINGS = {
