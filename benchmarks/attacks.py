@@ -380,7 +380,8 @@ NOTE = """*They* and *we alone* is the attack alone, from the module and the poi
 perturbed inputs; *with judging* adds all that stands behind a robust accuracy of ours: every
 success replayed in float64 on the untouched model and cut to its edge, and the flags. We run the
 search for curves, `unmix.attacks.minimum.CURVE`, once for all radii; slow peers run on some radii
-and points, as said, and their time is multiplied. The goals are for the attack alone.
+and points, as said, and their time is multiplied; full AutoAttack runs once. The goals are read
+as those of the attack alone.
 
 *Ours minus theirs* is robust accuracy in points, at the worst and the best of their radii for us:
 below 0 we are stronger. Their successes are judged in float64 within ball and box, cut to their
