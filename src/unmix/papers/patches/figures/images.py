@@ -76,8 +76,8 @@ def representatives(evidence: Evidence) -> Drawing:
         f"{measures.READINGS['gradient'].size:g} down the gradient."
     )
     alt = (
-        "A grid of digits and photographs. Representatives of standard nets still look like their "
-        "start; those of adversarial nets look like the image that they stand for."
+        "A grid of digits and photographs. For each image it has the start of the search and a "
+        "representative by each kind of net."
     )
     return Drawing(canvas, table, caption, alt)
 
@@ -198,7 +198,7 @@ def _budget(
 def _name_rows(panels: Any) -> None:
     for row, training in enumerate(TRAININGS.values()):
         panels[row, 0].set(ylabel=f"accuracy,\n{training} training", ylim=(-0.02, 1.02))
-    panels[0, -1].legend(loc="lower right", fontsize=7)
+    panels[0, -1].legend(loc="upper right", fontsize=7)
 
 
 def _pictures(evidence: Evidence, name: str, table: Table) -> list[Tensor]:
