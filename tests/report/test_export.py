@@ -107,3 +107,13 @@ def test_labels_at_one_height_are_pushed_apart() -> None:
         label_ends(axes, gap=10)
     offsets = sorted(text.xyann[1] for text in axes.texts)
     assert np.diff(offsets) == pytest.approx([10, 10], abs=1e-3)
+
+
+def test_an_inline_picture_holds_no_blanks_and_no_names_that_nobody_uses(curve: Drawing) -> None:
+    svg = printed(curve, "curve", "fake").svg
+    assert not re.search(r">\s+<", svg)
+    assert "<g id" not in svg
+    named = set(re.findall(r' id="([^"]+)"', svg))
+    used = set(re.findall(r'(?:href="|url\()#([^")]+)', svg))
+    assert used
+    assert used <= named

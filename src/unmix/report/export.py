@@ -75,6 +75,7 @@ def inline_svg(picture: bytes, alt: str, prefix: str) -> str:
         _adapt(element, prefix)
     for group in root.iter("g"):
         _shorten(group)
+    _tighten(root)
     _describe(root, alt, prefix)
     return ElementTree.tostring(root, encoding="unicode")
 
@@ -120,6 +121,15 @@ def _shorten(group: ElementTree.Element) -> None:
         # The tiles of a matrix fill its axes and nothing else.
         for path in paths:
             path.attrib.pop("clip-path", None)
+
+
+def _tighten(root: ElementTree.Element) -> None:
+    """Drop what nobody refers to or sees: names of groups, and the blanks between elements."""
+    for element in root.iter():
+        if element.tag == "g":
+            element.attrib.pop("id", None)
+        element.text = element.text if (element.text or "").strip() else None
+        element.tail = None
 
 
 def _describe(root: ElementTree.Element, alt: str, prefix: str) -> None:
