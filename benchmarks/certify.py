@@ -1,6 +1,6 @@
 """Exact radii and bounds: what closes, how fast, and against mixed-integer solvers.
 
-    python benchmarks/certify.py [--points 100] [--solved 5]
+    python benchmarks/certify.py [--points 100] [--solved 5] [--only MNIST]
 
 CPU time on one thread in one process. "A point" is all that a call does, over its points; "a
 search" is the branch and bound of one point, from scratch, in the coordinates that it works in.
@@ -143,31 +143,28 @@ def _parity(part: str) -> tuple[torch.Tensor, torch.Tensor]:
     return images.images.float() / 255, (1 - 2 * (images.labels % 2)).float()
 
 
-def cases(points: int) -> Iterator[Case]:
-    """Trained and random nets in l2, then those that are asked in linf."""
+def cases(points: int, only: str = "") -> Iterator[Case]:
+    """Those whose name holds `only`: each net in l2, small ones in linf too."""
     exact, cube, patient = ExactL2(), ExactLinf(tol=1e-3), ExactL2(nodes=MANY)
     for neurons in (10, 20, 40, 60):
-        asked = averaging(neurons, points)
-        name = f"averaging, d=3072, {neurons} neurons"
-        yield Case(name, L2, asked, exact)
-        if neurons < 60:
-            yield Case(name, LINF if neurons <= 32 else "", asked, cube)
-    for neurons in (8, 16, 32, 64, 100):
-        name, asked = f"MNIST parity, {neurons} neurons", digits(neurons, points)
-        yield Case(name, L2 if neurons < 100 else ">= 95 % in 1 s", asked, patient)
-        if neurons <= 32:
-            yield Case(name, LINF, asked, cube)
-        else:
-            few = _only(asked, slice(0, max(points // 10, 1)))
-            yield Case(name, "", few, ExactLinf(tol=1e-3, nodes=FEW))
-    for neurons in (16, 32, 64, 100):
-        name, asked = f"random, d=784, {neurons} neurons", random(neurons, points)
-        yield Case(name, L2 if neurons < 100 else ">= 95 % in 1 s", asked, patient)
-        if neurons <= 32:
-            yield Case(name, LINF, asked, cube)
-    yield Case("random, 784-32-10 (10 outputs)", "", random(32, points, outputs=10), exact)
-    asked, goal = powers(min(points, 20)), "to 0.1 %, median < 0.5 s"
-    yield Case("pReLU p=3, D=1000, 40 neurons", goal, asked, ExactL2(tol=1e-3))
+        if only in (name := f"averaging, d=3072, {neurons} neurons"):
+            asked = averaging(neurons, points)
+            yield Case(name, L2, asked, exact)
+            if neurons < 60:
+                yield Case(name, LINF if neurons <= 32 else "", asked, cube)
+    for kind, made_by in (("MNIST parity", digits), ("random", random)):
+        for neurons in (8, 16, 32, 64, 100):
+            if only in (name := f"{kind}, d=784, {neurons} neurons"):
+                asked = made_by(neurons, points)
+                yield Case(name, L2 if neurons < 100 else ">= 95 % in 1 s", asked, patient)
+                few = asked if neurons <= 32 else _only(asked, slice(0, max(points // 10, 1)))
+                how = cube if neurons <= 32 else ExactLinf(tol=1e-3, nodes=FEW)
+                yield Case(name, LINF if neurons <= 32 else "", few, how)
+    if only in (name := "random, 784-32-10 (10 outputs)"):
+        yield Case(name, "", random(32, points, outputs=10), exact)
+    if only in (name := "pReLU p=3, D=1000, 40 neurons"):
+        asked, goal = powers(min(points, 20)), "to 0.1 %, median < 0.5 s"
+        yield Case(name, goal, asked, ExactL2(tol=1e-3))
 
 
 def prepared(case: Case, point: int) -> list[Reduced]:
@@ -348,10 +345,11 @@ def main() -> None:
     asked.add_argument("--points", type=int, default=100)
     asked.add_argument("--solved", type=int, default=5, help="points given to the solvers")
     asked.add_argument("--sizes", type=int, nargs="*", default=[8, 10, 16, 20])
+    asked.add_argument("--only", default="", help="part of the names of the nets that are asked")
     args = asked.parse_args()
     torch.set_num_threads(1)
     print(f"{date.today()}, {machine()}", flush=True)
-    every, first = list(cases(args.points)), True
+    every, first = list(cases(args.points, args.only)), True
     for cells in tables(every, args.sizes, args.solved):
         if first or not cells[0]:
             print("\n" + "\n".join(table(cells[0 if first else 1 :], [])), flush=True)
