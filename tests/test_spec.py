@@ -24,6 +24,7 @@ from unmix.errors import SpecError
 from unmix.experiment import Experiment, Samples
 from unmix.nets.constructed import FeatureAveraging
 from unmix.nets.contrast import CodeTangent
+from unmix.nets.deep import ResNet
 from unmix.nets.k_class import KClass
 from unmix.nets.patch_cnn import PatchCnn
 from unmix.nets.prelu_classes import PReLUClasses
@@ -32,6 +33,7 @@ from unmix.nets.two_layer import TwoLayer
 from unmix.spec import Spec, read, schema
 from unmix.train.adam import Adam
 from unmix.train.contrast import ContrastDescent
+from unmix.train.deep import DeepAdversarial
 from unmix.train.descent import GradientDescent, NoTraining
 from unmix.train.engines.patch_ascent import Ascent
 from unmix.train.noisy_descent import NoisyDescent
@@ -54,6 +56,9 @@ HOMES |= {"data.patches": CNN}
 HOMES |= {f"net.{name}": CNN for name in ("patch-cnn", "patch-robust", "patch-non-robust")}
 HOMES |= {f"train.{name}": CNN for name in ("patch-adversarial", "patch-descent")}
 HOMES |= {"train.patch-recursion": CNN}
+DEEP = Experiment(data=Images(), net=ResNet(), train=DeepAdversarial())
+HOMES |= {f"net.{name}": DEEP for name in ("resnet", "wide-resnet")}
+HOMES |= {f"train.{name}": DEEP for name in ("deep-descent", "deep-adversarial")}
 CODED = Experiment(data=SparseCode(), net=Symmetric(), train=NoisyDescent())
 HOMES |= {"data.sparse-code": CODED, "net.symmetric": CODED}
 SIMPLE = Experiment(data=SparseCode(), net=CodeTangent(), train=ContrastDescent())
@@ -214,6 +219,20 @@ COARSE = {
     "record.coefficients": ["paper"],
 }
 PATCHES = {"eta": 0.2, "steps": 7, "engine": "reference", "snapshots": [7], **COARSE}
+EPOCHS = {
+    "eta": 0.2,
+    "momentum": 0.5,
+    "decay": 0.1,
+    "epochs": 7,
+    "batch": 7,
+    "schedule": "drops",
+    "drops": [0.3],
+    "augment": "crop",
+    "precision": "mixed",
+    "watch": 7,
+    "snapshots": [7],
+    **COARSE,
+}
 SCHEDULE = {
     "growth": 0.1,
     "b_max": 0.5,
@@ -347,6 +366,18 @@ CHANGES = {
         "eps": 0.5,
         **COARSE,
     },
+    "net.resnet": {"width": 7, "blocks": [1, 1], "stride": 1},
+    "net.wide-resnet": {"depth": 16, "widen": 7},
+    "train.deep-descent": EPOCHS,
+    "train.deep-adversarial": {
+        **EPOCHS,
+        "attack.eps": 0.5,
+        "attack.steps": 7,
+        "attack.size": 0.5,
+        "attack.start": "point",
+        "attack.moments": "batch",
+        "attack.warmup": 7,
+    },
     "data.sparse-code": {
         "d": 33,
         "D": 31,
@@ -437,7 +468,7 @@ def test_all_kinds_have_different_digests() -> None:
     own = [
         {f"{p}.{getattr(e, p).kind}" for p in PARTS}
         & {kind for kind in kinds if HOMES.get(kind, BASE) is e}
-        for e in (BASE, IMAGES, CNN, CODED, SIMPLE)
+        for e in (BASE, IMAGES, CNN, DEEP, CODED, SIMPLE)
     ]
     assert len(digests) == len(kinds) - sum(len(kinds) - 1 for kinds in own)
 

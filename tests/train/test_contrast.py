@@ -13,7 +13,7 @@ from unmix.errors import SpecError
 from unmix.experiment import Experiment, Samples, run
 from unmix.nets.contrast import CodeLinear, CodePolynomial, CodeTangent, Contrast
 from unmix.nets.symmetric import Symmetric
-from unmix.perturbations.base import steepest
+from unmix.perturbations.base import descending
 from unmix.train.base import Checkpoint, Hooks, Record
 from unmix.train.contrast import ContrastDescent
 
@@ -46,7 +46,7 @@ def test_training_equals_torchs_adam(net: Contrast, tau: float) -> None:
             if tau:
                 at = x.clone().requires_grad_()
                 (g,) = torch.autograd.grad(net.value(params, at).sum(), at)
-                x = x + tau * steepest(g, batch.y, "l2", 1e-6)
+                x = x + tau * descending(g, batch.y, "l2", 1e-6)
             adam.zero_grad()
             margin = batch.y * net.value(params, x)
             torch.nn.functional.softplus(-margin).mean().backward()

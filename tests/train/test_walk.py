@@ -12,7 +12,7 @@ from unmix.errors import SpecError
 from unmix.experiment import Experiment, Run, Samples, run
 from unmix.nets.symmetric import Symmetric
 from unmix.nets.two_layer import TwoLayer
-from unmix.perturbations.base import steepest
+from unmix.perturbations.base import descending
 from unmix.probes.base import probe
 from unmix.streams import normals
 from unmix.train.base import Checkpoint, Hooks, Record
@@ -58,7 +58,7 @@ def by_hand(e: Experiment, clean: NoisyDescent, adversarial: int = 0, tau: float
             x, eta = batch.x, clean.opening_eta if opening else clean.eta
             if step >= clean.steps:
                 net.schedule = clean.schedule.override("growth=0.0")
-                x = x + tau * steepest(net.input_gradient(x), batch.y, e.train.attack.norm, 1e-6)
+                x = x + tau * descending(net.input_gradient(x), batch.y, e.train.attack.norm, 1e-6)
             rho = None
             if clean.noise == "drawn":
                 sigma = net.schedule.sigma(float(net.b[0]))

@@ -124,10 +124,11 @@ def _shorten(group: ElementTree.Element) -> None:
 
 
 def _tighten(root: ElementTree.Element) -> None:
-    """Drop what nobody refers to or sees: names of groups, and the blanks between elements."""
+    """Drop what nobody refers to or sees: Matplotlib's own names of groups ("axes_1"), and the
+    blanks between elements."""
     for element in root.iter():
-        if element.tag == "g":
-            element.attrib.pop("id", None)
+        if element.tag == "g" and re.search(r"_\d+$", element.get("id", "")):
+            element.attrib.pop("id")
         element.text = element.text if (element.text or "").strip() else None
         element.tail = None
 
