@@ -36,7 +36,7 @@ from unmix.certify.base import (
 from unmix.certify.curves import GAUSSIAN, Code
 from unmix.certify.margins import Margin, margins
 from unmix.certify.merging import merge
-from unmix.certify.relaxation import Net
+from unmix.certify.relaxation import CubeNet, Net
 from unmix.certify.search import CUT, nearest_of_all
 
 # Without any known success, nothing beyond this many times the farthest kink is asked.
@@ -165,7 +165,8 @@ class Reduced:
         cube = self.norm == "linf"
         rows = (self.w if cube else self.w @ self.basis).contiguous().numpy()
         how = self.norms.numpy(), cube, self.code.kind, self.code.p, self.code.q
-        return Net(rows, self.a.numpy(), self.own, self.margin.c, self.margin.strict, *how)
+        made = CubeNet if cube else Net
+        return made(rows, self.a.numpy(), self.own, self.margin.c, self.margin.strict, *how)
 
     def outward(self, delta: np.ndarray) -> Float[Tensor, "n d"]:
         """Perturbations of the input, from the coordinates of the compiled code."""

@@ -39,7 +39,7 @@ HEAVY = 1e4
 class Net(NamedTuple):
     """An oriented margin: the first `own` neurons vote for the label, the others against it.
 
-    cube: is the ball one of linf? `norms` are dual then, too: l1.
+    cube: is the ball one of linf? `norms` are dual then, too: l1, and the net is a `CubeNet`.
     """
 
     A: np.ndarray
@@ -52,6 +52,11 @@ class Net(NamedTuple):
     kind: int
     p: float
     q: float
+
+
+class CubeNet(Net):
+    """A net in an l_inf ball: a type of its own, so that what only such a ball needs is compiled
+    for it alone."""
 
 
 class Point(NamedTuple):

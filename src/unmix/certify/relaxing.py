@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from numba.extending import overload
+
 from unmix.certify.ascent import ascend
+from unmix.certify.relaxation import CubeNet
 from unmix.certify.simplex import climb
-from unmix.train.engines.compiled import compiled
 
 # Steps of the simplex method for a round over all coordinates.
 STEPS = 20
 
 
-@compiled
 def relax(net, point, node, rho, start, goal, rounds, patience, room):  # type: ignore[no-untyped-def]
     """The certified bound of a node within the ball rho; the primal delta is in room.out.
 
     start: a bound that is known already. It stops at `goal`, after `rounds`, or when a round closes
-    less than `patience` of what is missing.
+    less than `patience` of what is missing. For compiled callers.
     """
-    if net.cube:
+    raise NotImplementedError
+
+
+@overload(relax)
+def _relax(  # type: ignore[no-untyped-def]
+    net, point, node, rho, start, goal, rounds, patience, room
+) -> Callable[..., Any]:
+    """Chosen by the type of the net: compiling the simplex method takes longer than all the rest,
+    and a ball of l2 has no use for it."""
+
+    def in_cube(net, point, node, rho, start, goal, rounds, patience, room):  # type: ignore[no-untyped-def]
         return climb(net, point, node, rho, start, goal, STEPS * rounds, room)
-    return ascend(net, point, node, rho, goal, rounds, patience, room)
+
+    def in_ball(net, point, node, rho, start, goal, rounds, patience, room):  # type: ignore[no-untyped-def]
+        return ascend(net, point, node, rho, goal, rounds, patience, room)
+
+    return in_cube if issubclass(net.instance_class, CubeNet) else in_ball
