@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import unwrap
 from typing import Any
 
 from numba.extending import overload
@@ -37,4 +38,5 @@ def _relax(  # type: ignore[no-untyped-def]
     def in_ball(net, point, node, rho, start, goal, rounds, patience, room):  # type: ignore[no-untyped-def]
         return ascend(net, point, node, rho, goal, rounds, patience, room)
 
-    return in_cube if issubclass(net.instance_class, CubeNet) else in_ball
+    # A checker of annotations around it is taken off first, as in `compiled`.
+    return unwrap(in_cube if issubclass(net.instance_class, CubeNet) else in_ball)
