@@ -27,12 +27,14 @@ PLAN = AttackPlan(SuiteL2(), (0.5,), 2)
 POINTS, ROOT2 = 2, 2**0.5
 
 
-def bracketed(lower: float, upper: float) -> Certificate:
-    ends = (torch.full((2, 3), end, dtype=torch.float64) for end in (lower, upper))
-    return Certificate(*ends, torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, 3, 32))
+def bracketed(lower: float, upper: float, n: int = 3) -> Certificate:
+    ends = (torch.full((2, n), end, dtype=torch.float64) for end in (lower, upper))
+    return Certificate(*ends, torch.zeros(2, n, dtype=torch.int64), torch.zeros(2, n, 32))
 
 
-def row(radius: float | list[float], lower: float, upper: float, also: float = 9.0) -> Standing:
+def row(
+    radius: float | list[float], lower: float, upper: float, also: float = 9.0, points: int = 3
+) -> Standing:
     """Of a net with sqrt(d/2) = 4 for its best radius; both attacks see two points of a seed."""
     settings = {
         "a": Setting(small("seeds=[0, 1]"), PLAN, certify=CertifyPlan(points=3)),
@@ -45,7 +47,7 @@ def row(radius: float | list[float], lower: float, upper: float, also: float = 9
         return Attacked(plan.grid, ("x",), {"x": radii}, {}, 1.0, 0)
 
     paper = replace(PAPER, contenders=(Contender("a net", "a", also=("b",)),))
-    source = Source(train, attacked, lambda run, plan: bracketed(lower, upper))
+    source = Source(train, attacked, lambda run, plan: bracketed(lower, upper, points))
     (only,) = standings(paper, Evidence(settings, settings, source))
     return only
 
@@ -56,6 +58,12 @@ def test_both_ends_are_shares_of_the_best_radius() -> None:
     assert found.best_is == "half-way to an opposite centre, in l2"
     assert found.certified.mean == pytest.approx(1 / 4)
     assert found.attacked.mean == pytest.approx(2 / 4)
+
+
+def test_both_ends_speak_of_the_points_that_both_have_seen() -> None:
+    found = row([3.0, 1.0], 1.0, torch.inf, points=1)
+    assert found.certified.mean == pytest.approx(1 / 4)
+    assert found.attacked.mean == pytest.approx(3 / 4)
 
 
 def test_witnesses_and_other_attacks_on_the_net_join_the_union() -> None:

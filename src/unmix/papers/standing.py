@@ -1,8 +1,9 @@
 """Nets beside nets, across papers: accuracy, robustness and mixing of each, side by side.
 
 The radius of a net lies between its certificate and its attacks, whose union the certificate's
-witnesses join. Both are means over the same held-out points, as shares of a best radius: half-way
-to the nearest point of another label, say, beyond which nobody gets.
+witnesses join. Both are means over the same held-out points, those that attack and certificate
+have both seen, as shares of a best radius: half-way to the nearest point of another label, say,
+beyond which nobody gets.
 """
 
 from __future__ import annotations
@@ -106,7 +107,8 @@ class _Row:
         """Mean length [R] of the shortest perturbation that is known to fool the net."""
         shortest = self._found
         try:
-            shortest = torch.minimum(shortest, self._certificate.upper)
+            witnesses = self._certificate.upper
+            shortest = torch.minimum(shortest[:, : witnesses.shape[1]], witnesses)
         except Contradiction:
             raise
         except UnmixError:
@@ -132,8 +134,6 @@ class _Row:
             found: Certificate = self._take(self.contender.certified)
         else:
             found = self.evidence.certified(name)
-        if found.lower.shape[1] < points:
-            raise DataError("certified on fewer points than were attacked")
         sandwich(found.lower, self._found, f"{name}: an attack")
         held = {f.name: getattr(found, f.name)[:, :points] for f in fields(found)[:4]}
         return replace(found, **held)
