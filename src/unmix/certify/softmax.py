@@ -114,7 +114,7 @@ def _distance(
     low, _, _, _, delta = nearest_of_all(
         net.compiled, *net.points, limits.numpy(), TOL, NODES, NODES
     )
-    return float(low[0]), torch.from_numpy(delta[0]) @ net.basis.T
+    return float(low[0]), net.outward(delta)[0]
 
 
 def steepest_pair(form: Form, replica: int) -> Float[Tensor, ""]:
